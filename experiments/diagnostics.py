@@ -12,7 +12,8 @@ Drawn: one run of each kind, what its log holds besides, and the verdicts by bot
 
 import numpy as np
 import xarray
-from grpo_clinic.diagnosis import FAILURES, DiagnoseSettings, diagnose, oscillation_test
+from grpo_clinic.report import FAILURES, report
+from grpo_clinic.rules import Case
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -21,6 +22,7 @@ from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.grading.reward_only import among, features
+from experiments.shared.oscillation import oscillation_test
 from experiments.shared.sick_runs.logs import as_curve
 from experiments.shared.sick_runs.plant import plant_one
 from experiments.shared.sick_runs.simulate import simulate_all
@@ -60,13 +62,14 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     planted = [plant_one(ranges, RECIPE[kind], setting.seed, i) for kind in KINDS for i in range(setting.runs)]
     curves = [as_curve(run) for run in simulate_all(planted)]
     kind = np.repeat(np.arange(len(KINDS)), setting.runs)
-    limits, verdict, seen, called = DiagnoseSettings(), [], [], 0
+    verdict, seen, called = [], [], 0
     for done, curve in enumerate(curves, start=1):
-        found = diagnose(curve, limits)
-        failures = [name in found.verdict for name in FAILURES]
+        found = report(Case(curve))
+        named = {"dynamical_instability" if name == "collapsed" else name for name in found.verdict}
+        failures = [name in named for name in FAILURES]
         verdict.append([not any(failures), *failures])
-        called += found.verdict == ("healthy",) and done <= setting.runs
-        seen.append(features(curve, found))
+        called += not found.verdict and found.outcome.what == "rose" and done <= setting.runs
+        seen.append(features(curve))
         lab.progress(done, len(curves))
     judged = np.arange(len(curves)) % 2 == 1
     by_curve = among(np.array(seen)[~judged], kind[~judged], len(KINDS))(np.array(seen)[judged])
@@ -78,7 +81,11 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     verdicts = {
         "by_diagnostics": (("kind", "verdict"), _counts(kind[judged], np.array(verdict)[judged]), counts | several),
         "by_curve": (("kind", "verdict"), _counts(kind[judged], alone), counts),
-        "called_healthy": ((), float(called), counts | {"long_name": "healthy runs whose verdict is healthy, of all"}),
+        "called_healthy": (
+            (),
+            float(called),
+            counts | {"long_name": "healthy runs whose reward rose and in which nothing was found, of all"},
+        ),
         "period": ((), float(np.median(periods)), {"units": "steps", "long_name": "median over the unstable runs"}),
     }
     step, held = shown[0].step, shown[0].eval.step

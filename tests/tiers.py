@@ -59,7 +59,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
         "softmax_law",
     ),
     "packages/grpo_clinic/tests/test_curves_law_choice.py::test_the_wrong_law_is_seldom_clearly_ahead": (),
-    "packages/grpo_clinic/tests/test_curves_diagnose.py::test_the_trough_of_a_wave_is_no_collapse": ("0.0",),
     "simulation/test_random_bits.py::test_the_statistic_catches_a_planted_defect": (
         *("uniform_cells", "neighbouring_cells", "bits_of_a_word", "lags_in_a_lane", "repeats_in_a_lane"),
     ),
@@ -170,7 +169,6 @@ SLOW: dict[str, tuple[str, ...]] = {
     "bandits/test_contextual.py::test_orthogonal_prompts_are_independent_bandits": ("mean_field",),
     "app/test_plugin_mistakes.py::test_every_variant_of_the_package_stands_the_same_look": (),
     "integrations/test_curves_own_runs.py::test_the_readmes_setting_is_stable_for_both": ("0.1",),
-    "packages/grpo_clinic/tests/test_curves_diagnose.py::test_the_trough_of_a_wave_is_no_collapse": (),
     "bandits/test_neural.py::test_probabilities_of_all_sequences_add_up_and_the_start_is_the_reference": ("mlp",),
     "bandits/test_neural.py::test_the_start_is_the_same_in_both_precisions": (),
 }

@@ -1,7 +1,7 @@
 """How often `diagnose` finds failures planted in simulated runs, beside a classifier that sees the reward curve alone.
 
     python experiments/grading/diagnoses.py                                  # 1,500 held-out runs: half an hour
-    python experiments/grading/diagnoses.py runs=60 'limits={surrogates: 99}'
+    python experiments/grading/diagnoses.py runs=60 'limits={entropy_lost: 0.2}'
     python experiments/grading/diagnoses.py split=training                   # on these thresholds may be chosen
 
 Ranges of the runs are in `conf/benchmark/training.yaml` and `held_out.yaml`, sizes that count in `effects.yaml`. The
@@ -10,12 +10,13 @@ stored numbers are `figures/held_out.*`; `make figures` computes them.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from grpo_clinic.diagnosis import FAILURES, OUTCOMES, DiagnoseSettings, diagnose
+from grpo_clinic.report import FAILURES, report
+from grpo_clinic.rules import RULES, Case
 from matplotlib.figure import Figure as Drawn
 from matplotlib.lines import Line2D
 from scipy.stats import beta
@@ -36,6 +37,9 @@ from experiments.shared.sick_runs.plant import load, plant
 from experiments.shared.sick_runs.simulate import Simulated, simulate_all
 
 SPLITS = ("training", "held_out")
+UNSTABLE = "dynamical_instability"
+NAMED = (*FAILURES, "plumbing", "sampler_mismatch", "misreported_probabilities", "answer_length")
+"""Verdicts that are scored; what became of a run is not, but for a fall."""
 Both = tuple[dict[str, Any], dict[str, Any]]
 """One failure: the scores of the diagnostics, and of what sees only the reward curve."""
 _UNITS = {
@@ -52,7 +56,7 @@ class PlantedSettings(RunSettings):
 
     split: str = setting("held_out", "", "training | held_out: the ranges that runs are drawn from", PROBLEM)
     runs: int | None = setting(None, "runs", "null: as the ranges say", RUN)
-    limits: dict[str, Any] = setting({}, "", "thresholds of diagnose: {surrogates: 99, silent_share: 0.9}", RUN)
+    limits: dict[str, Any] = setting({}, "", "limits of rules: {silent_groups: 0.9}", RUN)
     seed: int | None = setting(None, "", "root of all random numbers; null: that of the ranges", RUN)
 
 
@@ -69,17 +73,19 @@ class Panel:
         return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, found, strict=True)]
 
 
-def judge(runs: Sequence[Simulated], limits: DiagnoseSettings, advance: ProgressCallback) -> Panel:
-    """Diagnose every run's log. The four planted failures are scored; what became of a run (`OUTCOMES`) is not."""
+def judge(runs: Sequence[Simulated], limits: dict[str, float], advance: ProgressCallback) -> Panel:
+    """Diagnose every run's log. The four planted failures are scored; what became of a run is not, but for a fall."""
     about, judged, numbers = load("effects"), [], []
     for run in runs:
         curve, sizes = as_curve(run), effects(run, about)
-        found = diagnose(curve, limits)
-        verdict = tuple(name for name in found.verdict if name not in (*OUTCOMES, "healthy", "not_judged"))
+        found = report(Case(curve), limits=limits)
+        verdict = tuple(name for name in NAMED if name in found.verdict)
+        if "collapsed" in found.verdict and UNSTABLE not in verdict:
+            verdict = (*verdict, UNSTABLE)  # as sizes have it: a fall is one of the ways to be unstable
         harmful = tuple(name for name in verdict if name not in found.notes)
         healthy = run.planted.recipe == "healthy"
         judged.append(ScoredRun(sizes, label(sizes, about), verdict, healthy, harmful, lacking(run)))
-        numbers.append(features(curve, found))
+        numbers.append(features(curve))
         advance(len(judged), len(runs))
     return Panel(judged, np.array(numbers))
 
@@ -93,7 +99,7 @@ def trained_on(panel: Panel) -> RewardOnly:
 
 
 def score(
-    split: str, runs: int | None, limits: DiagnoseSettings, progress: Progress, seed: int | None = None
+    split: str, runs: int | None, limits: dict[str, float], progress: Progress, seed: int | None = None
 ) -> dict[str, Any]:
     """All numbers; seed None: that of the ranges. On `training` the classifier is fitted to the runs themselves."""
     ranges, about = load(split), load("effects")
@@ -236,10 +242,10 @@ def prepare(settings: PlantedSettings, explicit: frozenset[str]) -> script.Scrip
     if settings.runs is not None:
         _checks.integer("runs", settings.runs, 20)
     for name in settings.limits:
-        _checks.choice("limits", name, [one.name for one in fields(DiagnoseSettings)])
+        _checks.choice("limits", name, [*RULES])
     seed = int(load(settings.split)["seed"]) if settings.seed is None else settings.seed
     _checks.integer("seed", seed, 0)
-    return script.ScriptPlan(replace(settings, seed=seed), DiagnoseSettings(**settings.limits), "float32")
+    return script.ScriptPlan(replace(settings, seed=seed), dict(settings.limits), "float32")
 
 
 def compute(plan: script.ScriptPlan, progress: Progress) -> Document:

@@ -12,21 +12,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from grpo_clinic.diagnosis import FAILURES, DiagnoseSettings, Diagnosis
-from grpo_clinic.diagnosis.collapse import collapse
-from grpo_clinic.diagnosis.excursions import noise_level
+from grpo_clinic.noise import noise_level
 from grpo_clinic.readers.record import Curve
+from grpo_clinic.report import FAILURES
+from grpo_clinic.rules import rules
+from grpo_clinic.rules.reward import Swings, fall_of
 from scipy.optimize import minimize
 from scipy.special import expit
+
+from experiments.shared.oscillation import growth_score, oscillation_test, wave_score
 
 STORED = Path(__file__).with_name("reward_only.json")
 FEATURES = ("points", "start", "end", "middle", "climb", "late_slope", "half_time", "noise", "late_noise",
             "correlation", "fall", "swings", "oscillation", "growth")  # fmt: skip
 _RIDGE = 3.0
+_LONG = 24
+"""Rewards from which waves are looked for."""
 
 
-def features(curve: Curve, found: Diagnosis) -> np.ndarray:
-    """[F] numbers of one reward curve; `found` supplies the stability tests, which see nothing else."""
+def features(curve: Curve) -> np.ndarray:
+    """[F] numbers of one reward curve, stability tests among them."""
     r = (curve.reward - curve.scale.low) / max(curve.scale.high - curve.scale.low, 1e-12)
     n, tenth = r.size, max(r.size // 10, 3)
     start, end, middle = r[:tenth].mean(), r[-tenth:].mean(), r[n // 3 : 2 * n // 3].mean()
@@ -36,10 +41,13 @@ def features(curve: Curve, found: Diagnosis) -> np.ndarray:
     detrended = late - np.polyval(np.polyfit(np.arange(late.size), late, 1), np.arange(late.size))
     noise = noise_level(r)
     rho = float(np.sum(detrended[1:] * detrended[:-1]) / max(float(np.sum(detrended**2)), 1e-12))
-    scores = {one.metric: one.score for one in found.evidence}
-    if "fall" in scores:  # as the weights were fitted: a wave is a feature of its own
-        scores["fall"] = collapse(curve.step, curve.reward, DiagnoseSettings()).score
-    stability = [np.log(max(scores.get(m, 0.0), 1e-3)) for m in ("fall", "swings", "oscillation_p", "variance_growth")]
+    known = {rule.name: rule for rule in rules()}
+    scores = [fall_of(curve, curve.reward, known["fall"]).score, 0.0, 0.0, 0.0]
+    if n >= _LONG:
+        test, scale = oscillation_test(curve.step, curve.reward), curve.scale.high - curve.scale.low
+        waves = Swings(curve).score
+        scores[1:] = waves, wave_score(curve.reward, scale, test), growth_score(test)
+    stability = [np.log(max(one, 1e-3)) for one in scores]
     shape = [np.log(n), start, end, middle, np.ptp(smooth), late[-tenth:].mean() - late[:tenth].mean()]
     shape += [half[0] / n if half.size else 1.0, np.log(noise + 1e-4), np.log(detrended.std() + 1e-4), rho]
     return np.array([*shape, *stability], float)

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from grpo_clinic.diagnosis import FAILURES
+from grpo_clinic.report import FAILURES
 
 from bandit_lab.app.document import Value
 from bandit_lab.app.document.as_json import entries

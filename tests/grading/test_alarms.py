@@ -94,19 +94,17 @@ REAL = Path(os.environ.get("BANDIT_LAB_LOGS", ""))
 @pytest.mark.skipif(not os.environ.get("BANDIT_LAB_LOGS"), reason="BANDIT_LAB_LOGS does not name a folder with logs")
 def test_real_runs_without_a_failure_raise_few_alarms(capsys):
     """Of the public runs in which `diagnose` finds no failure at their end, at most 5 % raised an alarm on the way."""
-    from grpo_clinic.diagnosis import diagnose
     from grpo_clinic.logs.gather import gather
+    from grpo_clinic.logs.settings import DiagnosisSettings
+    from grpo_clinic.report import report
+    from grpo_clinic.rules import Case
 
-    from bandit_lab.app.settings.config import DiagnosisSettings
-
-    logs = gather(DiagnosisSettings(logs_index=str(REAL / "index.csv")), lambda done, total: None)
+    logs = gather(DiagnosisSettings(logs_index=str(REAL / "index.csv")))
     judged, wrong = 0, []
     for log in logs:
         if log.curve is None:
             continue
-        found = diagnose(log.curve, None, log.group_size, log.refresh_interval)
-        grave = [name for name, (grade, _) in found.severity.items() if grade == "failure"]
-        if not grave:
+        if not report(Case(log.curve, log.group_size, log.refresh_interval)).harms:
             judged += 1
             if raised := alarms.replay(log.curve, Monitor(group_size=log.group_size)):
                 wrong.append((log.name, [one.failure for one in raised]))

@@ -45,7 +45,7 @@ def test_findings_count_from_a_warning_on_in_our_names():
 
 
 def test_every_translation_is_a_name_of_ours():
-    from grpo_clinic.diagnosis.evidence import CAUSES_FIRST
+    from grpo_clinic.report import ORDER
 
     ours = {name for names in other_programs.DETECTORS.values() for name in names.values()}
-    assert ours <= set(CAUSES_FIRST)
+    assert ours <= set(ORDER)

@@ -6,13 +6,13 @@ from functools import cache
 import numpy as np
 import pytest
 from grpo_clinic import diagnose as diagnosed
-from grpo_clinic.diagnosis import DiagnoseSettings, diagnose, outcomes
+from grpo_clinic.report import report
+from grpo_clinic.rules import Case, rules
 from lab_runs import ANSWERS, curve_of, stable_runs, unstable_runs
 
 import bandit_lab as bl
 
-SETTINGS = DiagnoseSettings()
-NO_FAILURE = {"healthy", "not_judged"}
+STANDSTILL = next(rule for rule in rules() if rule.name == "standstill")
 
 
 @cache
@@ -21,8 +21,7 @@ def runs_of(kind, seed, count):
 
 
 def failures(curve):
-    found = diagnose(curve, SETTINGS)
-    return {*found.verdict} - NO_FAILURE - {*found.notes}
+    return {*report(Case(curve)).harms}
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.05, 0.15])
@@ -34,8 +33,8 @@ def test_the_readmes_setting_is_stable_for_both(tmp_path, rate):
     rows = [{"step": i + 1, "reward": float(value)} for i, value in enumerate(reward)]
     (tmp_path / "one.json").write_text(json.dumps({"log_history": rows}))
     (run,) = diagnosed(str(tmp_path / "one.json"))
-    assert set(run.found.verdict) <= NO_FAILURE
-    assert run.found.gained
+    assert not run.found.verdict
+    assert run.found.outcome.what == "rose"
 
 
 @pytest.mark.parametrize("rise", [3.0, 8.0])
@@ -44,7 +43,8 @@ def test_a_quick_success_is_no_standstill(rise):
     mean = 0.5 + 0.3 * (1 - np.exp(-np.arange(400) / rise))
     for seed in range(10):
         curve = curve_of(np.random.default_rng(seed).binomial(512, mean) / 512)
-        assert not outcomes.stalled(curve, SETTINGS).present
+        found = STANDSTILL(Case(curve))
+        assert not getattr(found, "fires", False)
 
 
 @pytest.mark.nightly
@@ -60,5 +60,8 @@ def test_what_is_stable_for_predict_is_no_failure(answers):
 def test_what_cycles_for_predict_is_an_instability(answers):
     """100 random settings, seed 3502: at least 60 found."""
     runs = runs_of(unstable_runs, 3502, 100)
-    found = ["dynamical_instability" in failures(run.logged(answers, place)) for place, run in enumerate(runs)]
+    found = [
+        bool({"dynamical_instability", "collapsed"} & failures(run.logged(answers, place)))
+        for place, run in enumerate(runs)
+    ]
     assert sum(found) >= 60

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from grpo_clinic.diagnosis import FAILURES
+from grpo_clinic.report import FAILURES
 
 from experiments.shared.sick_runs.simulate import Simulated
 

@@ -1,9 +1,9 @@
 """From a simulated run to the log that a trainer would have written of it."""
 
 import numpy as np
-from grpo_clinic.diagnosis.oscillation import ar1
 from grpo_clinic.readers.record import Curve, RewardScale, Series
 
+from experiments.shared.oscillation import ar1
 from experiments.shared.sick_runs.simulate import Simulated
 
 

@@ -1,4 +1,4 @@
-"""`grpo-clinic diagnose LOG`, `fit LOG`, `watch LOG`."""
+"""`grpo-clinic diagnose LOG`, `compare A B`, `fit LOG`, `watch LOG`."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from grpo_clinic import __version__, page, show
+from grpo_clinic import __version__, compare, page, report, show
 from grpo_clinic.clinic import Diagnosed, all_fitted, diagnosed
 from grpo_clinic.law import OF_OPTIMIZER
 from grpo_clinic.logs.gather import UNITS, Log
@@ -40,7 +40,7 @@ def parser() -> Parser:
     """The commands and their options."""
     made = Parser(prog="grpo-clinic", description="What a training log of GRPO proves, and what became of its reward.")
     made.add_argument("--version", action="version", version=__version__)
-    commands = made.add_subparsers(dest="command", required=True, metavar="diagnose | fit | watch")
+    commands = made.add_subparsers(dest="command", required=True, metavar="diagnose | compare | fit | watch")
     reading = Parser(add_help=False)
     reading.add_argument("paths", nargs="*", metavar="LOG", help=f"files and folders; {PASTED} reads what is pasted")
     reading.add_argument("--logs-index", help="a table of runs instead: CSV, a row per run")
@@ -64,6 +64,7 @@ def parser() -> Parser:
     recipe = Parser(add_help=False)
     recipe.add_argument("--config", metavar="RECIPE", help="the trainer's configuration: its traps, G and N")
     commands.add_parser("diagnose", parents=[reading, written, recipe], help="judge runs")
+    commands.add_parser("compare", parents=[reading], help="what differs between two runs")
     fit = commands.add_parser("fit", parents=[reading, written], help="fit closed-form laws to rewards")
     fit.add_argument("--learning-rate", type=float)
     fit.add_argument("--momentum", type=float)
@@ -86,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for module in given.pop("plugin") or ():
             _import(module)
-        return {"diagnose": _diagnose, "fit": _fit, "watch": _watch}[command](given)
+        return {"diagnose": _diagnose, "compare": _compare, "fit": _fit, "watch": _watch}[command](given)
     except ValueError as error:
         print(f"grpo-clinic {command}: {error}", file=sys.stderr)
         return BAD_INPUT
@@ -124,16 +125,27 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 def _diagnose(given: dict[str, Any]) -> int:
     whole, at, rows = given.pop("verbose"), given.pop("page"), given.pop("json")
     runs, without = diagnosed(DiagnosisSettings(**_options(given)))
-    texts = [show.diagnosis_text(one.name, one.curve, one.found, whole) for one in runs]
+    texts = [report.text(one.found, one.curve, whole) for one in runs]
     _say(texts, without)
     if at is not None:
         page.write(at, _page(runs))
-    _write(rows, [show.diagnosis_row(one.name, one.curve, one.found) for one in runs], without)
+    _write(rows, [report.row(one.found, one.curve) for one in runs], without)
+    return 0
+
+
+def _compare(given: dict[str, Any]) -> int:
+    whole, _ = given.pop("verbose"), given.pop("page")
+    runs, without = diagnosed(DiagnosisSettings(**_options(given)))
+    if len(runs) != 2:
+        raise ValueError(f"paths: expected two runs, got {len(runs)}")
+    first, second = runs
+    found, only = compare.compare(first.curve, second.curve), compare.only_in(first.curve, second.curve)
+    _say([compare.text((first.name, second.name), found, only, whole)], without)
     return 0
 
 
 def _page(runs: Sequence[Diagnosed]) -> str:
-    told = [(one, show.diagnosis_text(one.name, one.curve, one.found, True)) for one in runs]
+    told = [(one, report.text(one.found, one.curve, True)) for one in runs]
     return page.page("Diagnosis", [(one.name, one.curve.step, one.curve.reward, None, text) for one, text in told])
 
 
@@ -160,7 +172,7 @@ def _watch(given: dict[str, Any]) -> int:
     last = ""
     try:
         for runs in watched(settings, **loop):
-            verdict = "; ".join(", ".join(one.found.verdict).replace("_", " ") for one in runs)
+            verdict = "; ".join(_brief(one) for one in runs)
             if verdict != last:
                 last = verdict
                 print(f"{time.strftime('%H:%M:%S')}  {verdict}", flush=True)
@@ -170,8 +182,12 @@ def _watch(given: dict[str, Any]) -> int:
         pass
     if not runs:
         raise ValueError(f"paths: expected a log that can be read, got {settings.paths[0]}")
-    _say([show.diagnosis_text(one.name, one.curve, one.found, whole) for one in runs], [])
+    _say([report.text(one.found, one.curve, whole) for one in runs], [])
     return 0
+
+
+def _brief(one: Diagnosed) -> str:
+    return ", ".join((one.found.outcome.what, *one.found.verdict)).replace("_", " ")
 
 
 def _say(texts: Sequence[str], without: Sequence[Log]) -> None:

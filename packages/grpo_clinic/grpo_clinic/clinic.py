@@ -1,17 +1,22 @@
 """`diagnose` and `fit`: from paths to what is found, a run each."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from grpo_clinic import _checks, trainers
-from grpo_clinic.diagnosis import work as judging
-from grpo_clinic.diagnosis.evidence import DiagnoseSettings, Diagnosis
 from grpo_clinic.fitting.shapes import SHAPES
 from grpo_clinic.fitting.work import Fitted, work as fitted
 from grpo_clinic.law import OF_OPTIMIZER
 from grpo_clinic.logs.gather import Log, gather
 from grpo_clinic.logs.settings import DiagnosisSettings, FitSettings, LogSettings
 from grpo_clinic.readers import Curve
+from grpo_clinic.report import Report, report
+from grpo_clinic.rules import Case, rules
+from grpo_clinic.trainers import Setup, own_loop
+
+NO_BASELINE = ("no_baseline", "no_group")
+"""Traps of trainers' settings that leave GRPO without a baseline."""
 
 
 @dataclass(frozen=True)
@@ -20,15 +25,15 @@ class Diagnosed:
 
     name: str
     curve: Curve
-    found: Diagnosis
+    found: Report
 
 
-def diagnose(*paths: str, limits: DiagnoseSettings | None = None, **options: Any) -> list[Diagnosed]:
+def diagnose(*paths: str, limits: Mapping[str, float] | None = None, **options: Any) -> list[Diagnosed]:
     """Judge every run in log files and folders.
 
     Args:
       paths: files and folders.
-      limits: thresholds of the rules; by default those that were tuned.
+      limits: of rules, by name, in place of theirs.
       options: those of `DiagnosisSettings`, as `config="recipe.yaml"`.
 
     Raises:
@@ -42,15 +47,57 @@ def diagnose(*paths: str, limits: DiagnoseSettings | None = None, **options: Any
     return diagnosed(DiagnosisSettings(paths=paths, **options), limits)[0]
 
 
-def diagnosed(settings: DiagnosisSettings, limits: DiagnoseSettings | None = None) -> tuple[list[Diagnosed], list[Log]]:
+def diagnosed(
+    settings: DiagnosisSettings, limits: Mapping[str, float] | None = None
+) -> tuple[list[Diagnosed], list[Log]]:
     """(runs that were judged, logs without a curve)."""
     _check(settings)
     setup = None if settings.config is None else trainers.understand(trainers.load(settings.config), {})
+    rules(limits)
     logs = gather(settings)
-    limits = limits or DiagnoseSettings()
     read = [(log, log.curve) for log in logs if log.curve is not None]
-    runs = [Diagnosed(log.name, curve, judging.work(log, limits, setup)) for log, curve in read]
+    runs = [Diagnosed(log.name, curve, _judged(log, curve, limits, setup)) for log, curve in read]
     return runs, [log for log in logs if log.curve is None]
+
+
+def _judged(log: Log, curve: Curve, limits: Mapping[str, float] | None, setup: Setup | None) -> Report:
+    """One run; its recipe tells G, N and the bound on ages where nobody else did: the given one, or the log's own."""
+    size, interval, known = log.group_size, log.refresh_interval, setup or _in_log(curve)
+    traps = () if setup is None else tuple(f"{trap.text} ({trap.source})" for trap in setup.traps)
+    if known is not None:
+        fact = known.facts.get("group_size")
+        if fact is not None and (setup is not None or fact.origin != "default"):
+            size = size or int(known.number("group_size") or 0) or None
+        interval = interval or (setup.loop.interval if setup is not None else None)
+    bound, source = _age_bound(known)
+    without = _without_baseline(known, size)
+    case = Case(curve, size, interval, bound, source)
+    return report(case, log.name, limits, traps=(*([without] if without else []), *traps))
+
+
+def _in_log(curve: Curve) -> Setup | None:
+    """The settings that a log holds; None without any, or where they make no sense."""
+    logged = trainers.settings_of_log(curve.source, curve.settings)
+    try:
+        return None if logged is None else trainers.understand(None, {}, logged=logged, log_of=curve.framework)
+    except ValueError:
+        return None
+
+
+def _age_bound(setup: Setup | None) -> tuple[float | None, str]:
+    """The largest age that a recipe states, and under which name; a default is no statement."""
+    for name in ("max_staleness", "max_off_policy_steps", "max_trajectory_age_steps", "max_head_offpolicyness"):
+        fact = None if setup is None else setup.loop.terms.get(name) or setup.facts.get(name)
+        if fact is not None and fact.origin != "default" and isinstance(fact.value, int | float):
+            return float(fact.value), fact.key or name
+    return None, ""
+
+
+def _without_baseline(setup: Setup | None, size: int | None) -> str:
+    """That the advantage has no group to compare with, in words; nothing where it has, or where nobody knows."""
+    if setup is None or setup.trainer is own_loop.TRAINER:
+        return "one answer per prompt: there is no group to compare it with" if size == 1 else ""
+    return next((trap.text for trap in setup.traps if trap.name in NO_BASELINE), "")
 
 
 def fit(*paths: str, **options: Any) -> list[Fitted]:

@@ -1,8 +1,8 @@
 """An error of our own code under a reader fails its test; a file's own readers and rules are forgotten at its end."""
 
 import pytest
-from grpo_clinic.diagnosis.registry import DIAGNOSTICS
 from grpo_clinic.readers import READERS, front
+from grpo_clinic.rules import RULES
 from grpo_clinic.trainers import REGISTRY
 
 front.STRICT = True
@@ -10,7 +10,7 @@ front.STRICT = True
 
 @pytest.fixture(scope="module", autouse=True)
 def _forget_what_a_file_registers():
-    known = [(registry, dict(registry)) for registry in (DIAGNOSTICS, READERS, REGISTRY)]
+    known = [(registry, dict(registry)) for registry in (RULES, READERS, REGISTRY)]
     yield
     for registry, before in known:
         registry.clear()

@@ -27,7 +27,7 @@ def test_the_first_screen_begins_with_the_verdict_and_is_short(capsys):
     assert main(["diagnose", "falls.jsonl"]) == 0
     shown = capsys.readouterr().out.splitlines()
     assert shown[0].startswith("falls, 80 rewards: ")
-    assert "collapsed" in shown[0]
+    assert "fell" in shown[0]
     assert len(shown) <= 8
     assert main(["diagnose", "falls.jsonl", "-v"]) == 0
     assert len(capsys.readouterr().out.splitlines()) > len(shown)
@@ -62,7 +62,7 @@ def test_a_log_that_grows_is_judged_again(capsys):
 
 def test_a_reader_and_a_rule_of_ones_own(capsys):
     Path("mine.py").write_text(
-        "from grpo_clinic.diagnosis import Evidence, Finding, register_diagnostic\n"
+        "from grpo_clinic.rules import Fact, register_rule\n"
         "from grpo_clinic.readers import LogTable, Parsed, register_reader\n\n"
         "@register_reader('book')\n"
         "class Book:\n"
@@ -73,10 +73,11 @@ def test_a_reader_and_a_rule_of_ones_own(capsys):
         "        for n, line in enumerate(path.read_text().splitlines()[1:]):\n"
         "            table.add({'step': n, 'reward': float(line)})\n"
         "        return Parsed('book', {'': table})\n\n"
-        "@register_diagnostic('too_good')\n"
-        "def too_good(curve, settings, group_size=None):\n"
-        "    best = float(curve.reward.max())\n"
-        "    return Finding('too_good', best / 0.9, (Evidence('reward', (0, 9), best, 0.9, 'near 1', best / 0.9),))\n"
+        "@register_rule('too_good', verdict='too_good', needs=('reward',), limit=0.9, unit='reward',\n"
+        "               formula='max', source='ours', proves='nothing is that good')\n"
+        "def too_good(case, rule):\n"
+        "    best = float(case.reward.max())\n"
+        "    return Fact(best / rule.limit, best, (0.0, 9.0), 1, 'near 1')\n"
     )
     Path("run.book").write_text("#book\n" + "\n".join(f"{0.05 * n}" for n in range(20)))
     assert main(["diagnose", "run.book", "--plugin", "mine", "--json", "rows.json"]) == 0

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from grpo_clinic.diagnosis import oscillation_tests
 from grpo_clinic.fitting import fit_many, results as fit_results
 from grpo_clinic.fitting.shapes import SHAPES
 from simulated_curves import noise, simulate
@@ -41,14 +40,3 @@ def test_without_a_margin_there_would_be_more(monkeypatch):
     truth = simulate("sigmoid", 60, 60, rho=0.3, seed=53)
     monkeypatch.setattr(fit_results, "MARGIN", -np.inf)
     assert overshooting(truth.time, truth.reward) > 0.08
-
-
-@pytest.mark.nightly
-def test_the_spectral_test_raises_false_alarms_at_its_level():
-    """5 % +- 1.5 % of 800 exponential curves of 60 points with rho = 0.3, seed 54; one standard error is 0.8 %.
-
-    After a slow start it is on the safe side: 3.5 % of 400 curves of the softmax law.
-    """
-    truth = simulate("single_exponential", 800, 60, rho=0.3, seed=54)
-    found = [one.p_value for one in oscillation_tests(truth.time, truth.reward, 99, range(800))]
-    assert 0.035 <= np.mean(np.array(found) <= 0.05) <= 0.065

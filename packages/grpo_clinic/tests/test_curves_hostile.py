@@ -51,7 +51,7 @@ FILES = {
     "no_reward.csv": b"step,loss\n1,2\n2,3\n",
     "only_header.csv": b"step,reward\n",
     "text.txt": b"nothing to see\n" * 100,
-    "numbers.json": b"[1, 2, 3]",
+    "words.json": b'["a", "b", "c"]',
     "string.json": b'"reward"',
     "null.json": b"null",
     "big_int.jsonl": b'{"step": 1, "reward": 1' + b"0" * 10_000 + b"}\n{}\n",

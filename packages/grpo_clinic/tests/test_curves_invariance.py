@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from grpo_clinic.diagnosis import DiagnoseSettings, diagnose
 from grpo_clinic.fitting import SHAPES, fit_many, surface
 from grpo_clinic.readers import Curve, RewardScale, Series
+from grpo_clinic.report import report
+from grpo_clinic.rules import Case
 from settings import nightly_but
 from simulated_curves import noise, simulate
 
@@ -95,16 +96,17 @@ def moved(run, offset, scale):
 
 @pytest.mark.parametrize(("offset", "scale"), nightly_but(CHANGES[:1], CHANGES))
 def test_verdicts_do_not_depend_on_offset_and_scale(offset, scale):
-    quick, verdicts = DiagnoseSettings(surrogates=199), set()
+    verdicts = set()
     for run in runs():
-        found, wanted = (diagnose(one, quick) for one in (moved(run, offset, scale), run))
+        found, wanted = (report(Case(one)) for one in (moved(run, offset, scale), run))
         assert found.verdict == wanted.verdict
-        assert (found.notes, found.gained) == (wanted.notes, wanted.gained)
+        assert (found.notes, found.outcome.what) == (wanted.notes, wanted.outcome.what)
         for score, other in zip(found.scores.values(), wanted.scores.values(), strict=True):
             assert score == (other if other is None else pytest.approx(other, rel=1e-5, abs=1e-5))
-        assert [one.window for one in found.evidence] == [one.window for one in wanted.evidence]
+        assert [one.window for one in found.fired] == [one.window for one in wanted.fired]
         verdicts.add((run.name, found.verdict))
-    assert {name for name, verdict in verdicts if "dynamical_instability" in verdict} == {"collapse", "fall", "swings"}
+    assert {name for name, verdict in verdicts if "collapsed" in verdict} == {"collapse", "fall"}
+    assert {name for name, verdict in verdicts if "dynamical_instability" in verdict} == {"swings"}
     assert {name for name, verdict in verdicts if "reward_hacking" in verdict} == {"hacking"}
 
 
@@ -112,8 +114,8 @@ def test_a_collapse_far_above_zero_is_found_without_a_scale():
     """Rewards near 10^6 that climb by 0.5 and lose it all: zero is no bottom; near zero it is, and a dip is none."""
     collapsed = next(run for run in runs() if run.name == "collapse")
     far = moved(collapsed, 1e6, 1.0)
-    found = diagnose(replace(far, scale=RewardScale.estimated(far.reward)), DiagnoseSettings(surrogates=199))
-    assert "dynamical_instability" in found.verdict
+    found = report(Case(replace(far, scale=RewardScale.estimated(far.reward))))
+    assert "collapsed" in found.verdict
     assert far.scale.bottom == 1e6
     assert RewardScale.estimated(np.array([3.0, 80.0])).bottom == 0
     assert RewardScale.estimated(np.array([0.999, 1.0])).bottom == 0

@@ -21,8 +21,8 @@ ROWS = {
     "all groups silent": ([{"reward": 4.0, "reward_std": 0.0, "frac_reward_zero_std": 1.0}], "advantage_degeneracy"),
     "every answer cut off": ([{"reward": 0.0, "completions/clipped_ratio": 1.0}], "truncated_answers"),
     "all is lost": ([{"reward": r} for r in (0.3, 0.4, 0.01, 0.0)], "collapsed"),
-    "nothing is wrong": ([{"reward": 0.3, "grad_norm": 0.2, "frac_reward_zero_std": 0.2, **GOOD}], "not_judged"),
-    "one row at zero": ([{"reward": r} for r in (0.3, 0.4, 0.35, 0.0)], "not_judged"),
+    "nothing is wrong": ([{"reward": 0.3, "grad_norm": 0.2, "frac_reward_zero_std": 0.2, **GOOD}], "nothing"),
+    "one row at zero": ([{"reward": r} for r in (0.3, 0.4, 0.35, 0.0)], "nothing"),
 }
 
 
@@ -36,18 +36,19 @@ def judged(rows, tmp_path):
 @pytest.mark.parametrize("name", ROWS)
 def test_few_rows_say_what_they_prove(name, tmp_path):
     rows, verdict = ROWS[name]
-    assert verdict in judged(rows, tmp_path)["verdict"]
+    found = judged(rows, tmp_path)["verdict"]
+    assert verdict in found or (verdict == "nothing" and not found)
 
 
 @pytest.mark.parametrize(
     ("text", "verdict"),
     [
-        ("{'loss': 0.0, 'grad_norm': 0.0, 'frac_reward_zero_std': 1.0}", "Advantage degeneracy"),
-        ("{'loss': '0.01', 'grad_norm': 'nan'}", "Diverging"),
-        ('{"loss": 0.01, "grad_norm": NaN}', "Diverging"),
-        ('{"loss": 0.0, "completions/clipped_ratio": 1.0}', "Truncated answers"),
-        ('{"step": 5, "sampling/importance_sampling_ratio/mean": 3e-7}', "Sampler mismatch"),
-        ("step:1 - actor/grad_norm:nan - actor/pg_loss:0.3", "Diverging"),
+        ("{'loss': 0.0, 'grad_norm': 0.0, 'frac_reward_zero_std': 1.0}", "advantage degeneracy"),
+        ("{'loss': '0.01', 'grad_norm': 'nan'}", "diverging"),
+        ('{"loss": 0.01, "grad_norm": NaN}', "diverging"),
+        ('{"loss": 0.0, "completions/clipped_ratio": 1.0}', "truncated answers"),
+        ('{"step": 5, "sampling/importance_sampling_ratio/mean": 3e-7}', "sampler mismatch"),
+        ("step:1 - actor/grad_norm:nan - actor/pg_loss:0.3", "diverging"),
     ],
 )
 def test_one_pasted_row_without_a_reward(text, verdict, monkeypatch, capsys, tmp_path):
@@ -56,7 +57,7 @@ def test_one_pasted_row_without_a_reward(text, verdict, monkeypatch, capsys, tmp
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(rows * [text]).encode())))
         assert main(["diagnose", "-"]) == 0
-        assert f"{verdict}:" in capsys.readouterr().out
+        assert f"{verdict}, steps" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("lost", ["grad_norm", "reward"])
@@ -124,9 +125,9 @@ def test_silent_groups_in_two_columns_are_added(keys, share, tmp_path):
         ("marinfold236_weight_sync", "sampler_mismatch"),
         ("unsloth3485_saturated_groups", "advantage_degeneracy"),
         ("marinfold237_mf_divergence", "collapsed"),
-        ("verl7749_healthy_control", "not_judged"),
+        ("verl7749_healthy_control", "nothing"),
         ("open_r1_255_format_over_accuracy", "format_only"),
-        ("trl3452_loss_zero_but_learning", "not_judged"),
+        ("trl3452_loss_zero_but_learning", "nothing"),
     ],
 )
 def test_pasted_cases(case, verdict, monkeypatch, tmp_path, capsys):
@@ -134,7 +135,7 @@ def test_pasted_cases(case, verdict, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert main(["diagnose", "-", "--json", str(tmp_path / "out.json")]) == 0
     (found,) = json.loads((tmp_path / "out.json").read_text())
-    assert verdict in found["verdict"]
+    assert (verdict in found["verdict"]) if verdict != "nothing" else not found["verdict"]
     assert found["log"] == "pasted"
 
 

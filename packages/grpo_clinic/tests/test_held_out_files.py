@@ -73,7 +73,7 @@ def test_the_key_can_be_named_and_belongs_to_that_file():
 def test_hacking_is_judged_from_them(values, hacked):
     """The planted defect: a held-out result that turns back while the training reward goes on."""
     (alone,) = judged(write_run())
-    assert alone["scores"]["reward_hacking"] is None
+    assert not any(one["verdict"] == "reward_hacking" for one in alone["evidence"])
     (row,) = judged("run.json", "--eval-path", write_results(values=values))
     assert ("reward_hacking" in row["verdict"]) == hacked
 
@@ -92,8 +92,8 @@ def test_a_table_of_runs_names_them():
         table.writerow(["c", "c.json", "gone.json"])
     a, b, c = judged("--logs-index", "index.csv")
     assert a["verdict"] == ["reward_hacking"]
-    assert b["scores"]["policy_concentration"] >= 1
-    assert c["scores"]["reward_hacking"] is None
+    assert "policy_concentration" in b["verdict"]
+    assert not any(one["verdict"] == "reward_hacking" for one in c["evidence"])
     assert any("gone.json" in text for text in c["remarks"])
 
 

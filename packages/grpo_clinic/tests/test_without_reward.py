@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 from grpo_clinic import fit
-from grpo_clinic.diagnosis.evidence import WITHOUT_REWARD
 from grpo_clinic.readers import read
 from told import rows as rows_of
 
@@ -42,23 +41,22 @@ def judged(*paths, **settings):
 def test_what_another_column_proves_is_a_failure(name, tmp_path):
     (found,) = judged(written(tmp_path, **FAILURES[name]))
     assert found["verdict"] == [name]
-    assert found["severity"] == {name: "failure"}
+    assert found["notes"] == {}
 
 
 @pytest.mark.parametrize("name", NOTES)
 def test_what_only_the_reward_tells_from_success_is_a_note(name, tmp_path):
     (found,) = judged(written(tmp_path, **NOTES[name]))
-    assert found["severity"] == {name: "note"}
-    assert any("without a reward nobody can tell" in text for text in found["remarks"])
+    assert "without a reward nobody can tell" in found["notes"][name]
     assert found["next"].startswith("Log the reward")
-    assert "Watch what is noted" in found["next"]
 
 
 def test_nothing_found_is_not_healthy(tmp_path):
     (found,) = judged(written(tmp_path, **QUIET))
-    assert found["verdict"] == ["not_judged"]
+    assert found["verdict"] == []
+    assert found["outcome"]["what"] == "not logged"
     assert found["next"].startswith("Log the reward")
-    assert sum("no reward is logged" in text for text in found["not_logged"]) == 4
+    assert "reward" in found["not_logged"]
 
 
 @pytest.mark.parametrize("name", [*FAILURES, *NOTES])
@@ -66,8 +64,8 @@ def test_the_scores_are_those_of_the_same_run_with_a_level_reward(name, tmp_path
     columns = (FAILURES | NOTES)[name]
     (bare,), (whole,) = judged(written(tmp_path, **columns)), judged(written(tmp_path, reward=LEVEL, **columns))
     assert bare["reward_key"] is None
-    for one in (name, *WITHOUT_REWARD):
-        assert bare["scores"][one] == whole["scores"][one], one
+    values = [{one["rule"]: one["value"] for one in row["evidence"] if one["verdict"] == name} for row in (bare, whole)]
+    assert values[0] == values[1] != {}
 
 
 def test_fits_want_a_reward(tmp_path):

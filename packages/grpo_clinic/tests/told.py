@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from grpo_clinic import diagnose
-from grpo_clinic.show import diagnosis_row
+from grpo_clinic.report import row
 
 
 def rows(*paths: str | Path, **options: Any) -> list[dict[str, Any]]:
     found = diagnose(*(str(path) for path in paths), **options)
-    return [diagnosis_row(one.name, one.curve, one.found) for one in found]
+    return [row(one.found, one.curve) for one in found]

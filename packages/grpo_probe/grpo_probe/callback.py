@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from grpo_clinic import _checks
-from grpo_clinic.diagnosis.evidence import FAILURES, OUTCOMES
 from grpo_clinic.monitor import Alarm, Monitor
+from grpo_clinic.report import ORDER
 
 from grpo_probe.hooks import guarded, one_line
 
@@ -53,7 +53,7 @@ class StabilityCallback(TrainerCallback):
         **monitor: Any,
     ) -> None:
         for name in stop_on:
-            _checks.choice("stop_on", name, (*FAILURES, *OUTCOMES))
+            _checks.choice("stop_on", name, ORDER)
         self.stop_on, self.show, self.on_alarm = tuple(stop_on), show, on_alarm
         self._options, self.strict = monitor, strict
         self.monitor = Monitor(**monitor)

@@ -9,7 +9,7 @@ pytest.importorskip("trl", reason="needs the extra trl")
 
 import client
 import torch
-from grpo_clinic.diagnosis.evidence import FAILURES, OUTCOMES
+from grpo_clinic.report import ORDER
 from grpo_probe.callback import StabilityCallback
 from grpo_probe.probe_trl import TrlProbe
 
@@ -27,7 +27,7 @@ def rising(count):
 
 
 def test_callback_whose_every_part_raises_still_stops_the_run():
-    made = StabilityCallback(stop_on=(*FAILURES, *OUTCOMES), show=broken, on_alarm=broken)
+    made = StabilityCallback(stop_on=ORDER, show=broken, on_alarm=broken)
     control = SimpleNamespace(should_training_stop=False)
     state = SimpleNamespace(log_history=[], is_world_process_zero=True, global_step=0)
     args = SimpleNamespace(num_generations=8)

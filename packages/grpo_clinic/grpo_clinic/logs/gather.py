@@ -102,13 +102,6 @@ def gather(settings: LogSettings) -> list[Log]:
     return _with_different_names(logs)
 
 
-def missing_curves(logs: list[Log]) -> str:
-    """Which of the logs gave no curve, or nothing: what is written says of each why."""
-    without = [log.name for log in logs if log.curve is None]
-    named = ", ".join(without[:3]) + (", ..." if len(without) > 3 else "")
-    return f"{len(without)} of {len(logs)} logs gave no curve ({named})" if without else ""
-
-
 def _no_curve(logs: list[Log], key: str) -> str:
     """Why there is no run to work on, under the setting that is to blame."""
     if not logs:

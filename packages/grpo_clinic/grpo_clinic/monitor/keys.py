@@ -6,9 +6,7 @@ from grpo_clinic.readers import aliases, limits
 from grpo_clinic.readers.record import COLUMNS
 from grpo_clinic.readers.which import looks_like_evaluation, match_key, reward_guesses
 
-NOT_WATCHED = ("age", "perplexity")
-"""What no judge asks for."""
-ROLES = ("reward", "eval", *(name for name in COLUMNS if name not in NOT_WATCHED))
+ROLES = ("reward", "eval", *COLUMNS)
 
 
 class LogKeys:

@@ -10,25 +10,13 @@ from typing import Any
 import numpy as np
 
 from grpo_clinic import _checks
-from grpo_clinic.diagnosis import (
-    concentration,
-    coupling,
-    degeneracy,
-    divergence,
-    length,
-    mismatch,
-    outcomes,
-    plumbing,
-    truncation,
-)
-from grpo_clinic.diagnosis.evidence import DiagnoseSettings, Diagnosis, Finding
-from grpo_clinic.diagnosis.excursions import swinging
-from grpo_clinic.diagnosis.severity import severities
 from grpo_clinic.monitor import spending
 from grpo_clinic.monitor.history import ROOM, History
 from grpo_clinic.monitor.keys import LogKeys
 from grpo_clinic.readers import scalars
 from grpo_clinic.readers.record import Curve, Floats, RewardScale, Series
+from grpo_clinic.report import Report, report
+from grpo_clinic.rules import Case, Fact, rules
 
 _NO_NUMBER = 3
 """Rows without a number, one behind the other, that mean divergence."""
@@ -68,7 +56,7 @@ class Monitor:
         false_alarm: rate of false alarms over a whole run, all failures but `stalled` together.
         reward_key: name of the reward, where it is not a known one.
         eval_key: name of the held-out result.
-        settings: thresholds of `diagnose`, which an alarm passes as well.
+        limits: of rules, by name, in place of theirs.
         room: block means kept of every quantity.
 
     Raises:
@@ -84,7 +72,7 @@ class Monitor:
         false_alarm: float = 0.05,
         reward_key: str | None = None,
         eval_key: str | None = None,
-        settings: DiagnoseSettings | None = None,
+        limits: Mapping[str, float] | None = None,
         room: int = ROOM,
     ) -> None:
         if group_size is not None:
@@ -98,7 +86,8 @@ class Monitor:
         _checks.integer("room", room, 2 * spending.FIRST)
         self._group_size, self._patience, self._rate = group_size, patience, false_alarm
         self._scale = None if scale is None else RewardScale(float(scale[0]), float(scale[1]), True)
-        self._base = settings or DiagnoseSettings()
+        self._limits = dict(limits or {})
+        rules(self._limits)
         self._room = room
         self._keys = LogKeys(reward_key, eval_key)
         self._held: dict[str, History] = {}
@@ -112,7 +101,7 @@ class Monitor:
         self.restarts = 0
         self.step = -math.inf
         self.alarms: list[Alarm] = []
-        self.findings: tuple[Finding, ...] = ()
+        self.report: Report | None = None
 
     def update(self, step: float, **metrics: Any) -> list[Alarm]:
         """Take one logged row; returns the alarms that it raised, usually none.
@@ -240,22 +229,22 @@ class Monitor:
         return new
 
     def _proven(self, curve: Curve) -> list[Alarm]:
-        """What the first rows prove, as `diagnose` finds it in a log of so few: it is there in every one of them."""
-        found = [one for one in self._levels(curve, self._base) if one is not None]
-        grades = severities(found, curve)
-        proven = {one.failure for one in found if one.present and grades[one.failure][0] != "note"}
+        """What the first rows prove: a level that is beyond its limit in every one of them."""
+        found = report(self._case(curve), limits=self._limits)
+        proven = {name for name in found.harms if name in spending.PROVEN}
         if not _solved(curve):  # a hard start is silent, too
             proven.discard("advantage_degeneracy")
-        self._unproven |= {*spending.HOLD} - proven
-        return [
-            self._alarm(one)
-            for one in found
-            if one.failure in proven - self._unproven and not self._raised(one.failure)
-        ]
+        self._unproven |= {*spending.PROVEN} - proven
+        return [self._alarm(found, name) for name in proven - self._unproven if not self._raised(name)]
 
-    def _alarm(self, finding: Finding) -> Alarm:
-        best = max(finding.evidence, key=lambda one: one.score)
-        return Alarm(finding.failure, self.step, self.rows, finding.onset, float(best.score), best.text)
+    def _case(self, curve: Curve) -> Case:
+        return Case(curve, self._group_size, least_gain=spending.STALLED)
+
+    def _alarm(self, found: Report, name: str) -> Alarm:
+        fired = [one for one in found.fired if one.verdict == name]
+        best: Fact = max(fired, key=lambda one: one.score)
+        onset = min(one.window[0] for one in fired)
+        return Alarm(name, self.step, self.rows, onset, float(best.score), best.text)
 
     def _no_number(self) -> list[Alarm]:
         """No statistics here, hence at every row: rewards that stay no numbers."""
@@ -273,52 +262,26 @@ class Monitor:
         held_out = 0 if curve.eval is None else curve.eval.step.size
         if held_out > self._held_out_size:
             self._held_out_looks, self._held_out_size = self._held_out_looks + 1, held_out
-        limits = spending.at_look(self._base, self._rate, self._looks, self._held_out_looks, curve.reward, held_out)
-        self.findings = self._judged(curve, limits)
-        grades = severities(self.findings, curve)
+        errors, follow = spending.at_look(self._rate, self._looks, self._held_out_looks, curve.reward, held_out)
+        limits = {"does_not_follow": follow} | self._limits
+        found = self.report = report(self._case(curve), limits=limits, errors=errors)
+        there = {*found.harms}
+        if "collapsed" in there:  # there without the worst few of the last rewards, too: a dead reward server is none
+            less = report(self._case(_without_lowest(curve, spending.LONE)), limits=limits, errors=errors)
+            there -= {"collapsed"} - {*less.harms}
+        if self._patience is None or self.rows < self._patience:
+            there.discard("stalled")
         new = []
-        for finding in self.findings:
-            failure = finding.failure
-            if not finding.present or grades[failure][0] == "note":
-                self._since.pop(failure, None)
+        self._since = {name: held for name, held in self._since.items() if name in there}
+        for name in found.verdict:
+            if name not in there:
                 continue
-            first, looks = self._since.get(failure, (self.rows, 0))
-            self._since[failure] = (first, looks + 1)
-            held = self.rows - first >= spending.HOLD.get(failure, 0.0) * self.rows
-            if held and (failure not in spending.HOLD or looks > 0) and not self._raised(failure):
-                new.append(self._alarm(finding))
+            first, looks = self._since.get(name, (self.rows, 0))
+            self._since[name] = (first, looks + 1)
+            share = spending.HOLD.get(name, 0.0)
+            if self.rows - first >= share * self.rows and (not share or looks) and not self._raised(name):
+                new.append(self._alarm(found, name))
         return new
-
-    def _judged(self, curve: Curve, limits: DiagnoseSettings) -> tuple[Finding, ...]:
-        swings = swinging(curve, limits)
-        found = [
-            Finding("dynamical_instability", swings.score, (swings,)),
-            coupling.judge(curve, limits),
-            concentration.judge(curve, limits),
-            self._collapsed(curve, limits),
-            *(one for one in (*self._levels(curve, limits), length.judge(curve)) if one is not None),
-        ]
-        if self._patience is not None and self.rows >= self._patience:
-            found.append(outcomes.stalled(curve, limits, least=spending.STALLED))
-        return tuple(found)
-
-    def _levels(self, curve: Curve, limits: DiagnoseSettings) -> tuple[Finding | None, ...]:
-        """What is told from levels, so that one row may prove it."""
-        return (
-            plumbing.judge(curve),
-            mismatch.judge(curve),
-            truncation.judge(curve, limits),
-            divergence.judge(curve, limits),
-            degeneracy.judge(curve, limits, self._group_size),
-        )
-
-    def _collapsed(self, curve: Curve, limits: DiagnoseSettings) -> Finding:
-        """A fall that is there without the worst few of the last rewards, too: a dead reward server is no collapse."""
-        found = outcomes.collapsed(curve, limits)
-        if not found.present:
-            return found
-        without = outcomes.collapsed(_without_lowest(curve, spending.LONE), limits)
-        return found if without.present else without
 
     def curve(self) -> Curve | None:
         """What is kept of the run as a curve, the reward on its block means; None before there is any reward."""
@@ -344,22 +307,14 @@ class Monitor:
         return Series(held.step, held.value, self._keys.of_role[role])
 
     @property
-    def diagnosis(self) -> Diagnosis:
-        """The last look's findings, with verdict and next step as `diagnose` gives them; not judged before any."""
-        curve = self.curve()
-        judged = {} if curve is None else severities(self.findings, curve)
-        return Diagnosis("run", self.findings, severity=judged)
-
-    @property
     def verdict(self) -> tuple[str, ...]:
-        """The alarms that stand, else `healthy`, or `not_judged` before the first look."""
-        raised = tuple(dict.fromkeys(one.failure for one in self.alarms))
-        return raised or (("healthy",) if self._looks else ("not_judged",))
+        """The alarms that stand; empty where there are none."""
+        return tuple(dict.fromkeys(one.failure for one in self.alarms))
 
     @property
     def scores(self) -> dict[str, float]:
-        """Failure -> score at the last look, 1 and more: beyond its threshold; what could not be judged is left out."""
-        return {one.failure: float(one.score) for one in self.findings if one.score is not None}
+        """Verdict -> score at the last look, 1 and more: beyond its limit; what could not be judged is left out."""
+        return {} if self.report is None else self.report.scores
 
 
 def _solved(curve: Curve) -> bool:

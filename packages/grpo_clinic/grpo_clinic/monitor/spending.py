@@ -13,13 +13,11 @@ Entropy, silent groups, KL and gradient norm have no such noise model. They are 
 holds on for a share of the run (`HOLD`). What all this amounts to is measured: `experiments/grading/alarms.py`.
 """
 
-from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 
-from grpo_clinic.diagnosis.evidence import DiagnoseSettings
-from grpo_clinic.diagnosis.excursions import noise_level
+from grpo_clinic.noise import noise_level
 from grpo_clinic.readers.median import median
 from grpo_clinic.readers.record import Floats
 
@@ -38,16 +36,21 @@ HOLD = {
     "policy_concentration": 0.25,
     "advantage_degeneracy": 0.1,
     "stalled": 0.0,
+    "misreported_probabilities": 0.1,
+    "stale_answers": 0.1,
+    "clipped": 0.1,
 }
 """Share of the run for which a level has to hold on."""
 LONE = 2
 """Rows of the last tenth that may lie anywhere without a run's being collapsed: one step of a dead reward server."""
+PROVEN = ("plumbing", "misreported_probabilities", "sampler_mismatch", "truncated_answers", "diverging",
+          "advantage_degeneracy")  # fmt: skip
+"""What is told from levels, so that the first rows may prove it."""
 STALLED = 0.12
 """Share of the room above the first rewards: a run has stalled when two errors exclude that it gained so much.
 
-`diagnose` takes a fifth, at a run's end. During a run slow learners gain less than that. On 600 healthy runs of the
-training ranges (seed 101), patience half the run: 3.8 % stalled at a fifth, 1.0 % at 0.12, 0.3 % at a tenth. Of 300
-runs that never learned 98, 95 and 93 % were found.
+`diagnose` takes a fifth, at a run's end. During a run slow learners gain less than that: of 600 healthy runs of the
+training ranges 3.8 % stalled at a fifth and 1.0 % at 0.12.
 """
 _MOST = 0.5
 """Largest lag-one correlation that is believed: a slow fall looks like one, too."""
@@ -84,15 +87,12 @@ def coarse(reward: Floats) -> float:
 
 
 def at_look(
-    base: DiagnoseSettings, rate: float, look: int, held_out_look: int, reward: Floats, held_out: int
-) -> DiagnoseSettings:
-    """The thresholds of `diagnose` at look k, for rewards [n] and so many held-out results."""
-    width = max(reward.size // 10, 3)
-    tails, stretches = coarse(reward), 3 * reward.size // width
-    return replace(
-        base,
-        collapse_z=tails
-        * max(base.collapse_z, correlated(reward) * spent(SHARES["collapsed"] * rate, look, stretches)),
-        swing_z=tails * max(base.swing_z, spent(SHARES["dynamical_instability"] * rate, look, stretches)),
-        coupling_z=max(base.coupling_z, spent(SHARES["reward_hacking"] * rate, max(held_out_look, 1), held_out)),
-    )
+    rate: float, look: int, held_out_look: int, reward: Floats, held_out: int
+) -> tuple[dict[str, float], float]:
+    """(standard errors by rule, limit of `does_not_follow`) at look k, for rewards [n] and so many held-out results."""
+    stretches, tails = 3 * reward.size // max(reward.size // 10, 3), coarse(reward)
+    fall = tails * max(5.0, correlated(reward) * spent(SHARES["collapsed"] * rate, look, stretches))
+    swing = tails * max(5.5, spent(SHARES["dynamical_instability"] * rate, look, stretches))
+    follow = max(2.25, spent(SHARES["reward_hacking"] * rate, max(held_out_look, 1), held_out))
+    falls = dict.fromkeys(("fall", "deepest_fall", "held_out_fall"), fall)
+    return {**falls, "swings": swing}, follow

@@ -73,6 +73,8 @@ def from_text(text: str) -> Parsed:
             tables[_unused(name, tables)] = table
             if len(tables) > limits.MAX_RUNS:
                 raise limits.TooLarge(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
+    if not tables and isinstance(document, list) and len(document) > 1 and _mostly_numbers(document):
+        kinds, tables = {"list of numbers"}, _deal([{"reward": value} for value in document])
     if not tables and isinstance(document, dict) and is_row(document, ReadOptions()):
         kinds, tables = {"one row"}, _deal([document])
     return Parsed("JSON, " + " and ".join(sorted(kinds)), _required(tables))

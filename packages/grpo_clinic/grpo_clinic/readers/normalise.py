@@ -23,6 +23,7 @@ from grpo_clinic.readers.which import (
     match_key,
     near,
     part_series,
+    plain_series,
     repeated_settings,
     reward_column,
     reward_guesses,
@@ -32,7 +33,10 @@ from grpo_clinic.readers.which import (
 
 _NAMED = 8
 """Columns that a note names."""
-_TELLING = {"kl", "grad_norm", "entropy", "zero_std_frac", "truncation", "mismatch", "importance_ratio"}
+_REST, _ROWS = 128, 100_000
+"""Further columns that are kept as series, and rows of a log up to which they are."""
+_TELLING = {"kl", "grad_norm", "entropy", "zero_std_frac", "truncation", "engine_kl", "engine_k1", "engine_abs",
+            "importance_ratio", "ess", "age", "age_max"}  # fmt: skip
 """Columns that prove something of a run without its reward."""
 
 
@@ -94,6 +98,7 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         gradient_lost=_gradient_lost(table, step, pool, framework),
         late_columns=columns_that_say_so(table),
         unread=_unread(table, used),
+        others=_rest(table, step, pool, used, framework, options),
         recognised=(*_origin(parsed, table, framework), text, step_text),
         notes=(*parsed.notes, *mended, *raw.notes, *left_out, *_unused_evaluations(table, used)),
     )
@@ -152,6 +157,15 @@ def _unread(table: LogTable, used: set[str]) -> tuple[str, ...]:
     """Numeric columns that hold something and that nothing was taken from, by name."""
     parts = {part for key in used for part in key.split("' + '")}
     return tuple(key for key in table.keys if key not in parts and not key.startswith("__") and table.logged(key))
+
+
+def _rest(
+    table: LogTable, step: Floats, pool: RowMask, used: set[str], framework: str, options: ReadOptions
+) -> dict[str, Series]:
+    """Series of the columns that nothing was taken from, the first of them: two runs are compared by all they have."""
+    names = _unread(table, used)[:_REST] if table.rows <= _ROWS else ()
+    found = {key: plain_series(table, key, step, pool & np.isfinite(step), framework, options) for key in names}
+    return {key: one for key, one in found.items() if one.value.size}
 
 
 def _unused_evaluations(table: LogTable, used: set[str]) -> tuple[str, ...]:

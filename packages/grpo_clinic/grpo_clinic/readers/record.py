@@ -23,7 +23,7 @@ SIGMA_OF_MAD = 1.4826
 """Standard deviation of a normal over its median absolute deviation."""
 COLUMNS = (
     "entropy", "kl", "grad_norm", "clip_frac", "zero_std_frac", "truncation", "length", "lr", "reward_std",
-    "reward_min", "reward_max", "mismatch", "importance_ratio", "age",
+    "reward_min", "reward_max", "engine_kl", "engine_k1", "engine_abs", "importance_ratio", "ess", "age", "age_max",
     "perplexity",
 )  # fmt: skip
 
@@ -100,7 +100,7 @@ class Curve:
     same run (accuracy, format, ...). `nonfinite_steps` [m] are the steps whose reward was NaN or infinite and was left
     out, `gradient_lost` [k] those whose gradient norm was. `late_columns` are columns
     whose names say that samples may be older than the policy that they train (`runs.read.asynchrony`), `unread` all
-    numeric columns that were taken for nothing. `restarted`
+    numeric columns that were taken for nothing, `others` their series in a log of moderate size. `restarted`
     says that it is one of several runs that came one after the other in a file.
     """
 
@@ -120,6 +120,7 @@ class Curve:
     gradient_lost: Floats = field(default_factory=lambda: np.zeros(0))
     late_columns: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    others: Mapping[str, Series] = field(default_factory=dict)
     restarted: bool = False
     recognised: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -5,7 +5,6 @@ Each as asked, by a known name, or by a guess that is said.
 
 import difflib
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -86,6 +85,9 @@ def reward_column(
     guesses = reward_guesses(train)
     if guesses:
         return guesses[0], None, f"reward: '{guesses[0]}' (guessed from its name){_other_candidates(guesses)}", False
+    alone = [key for key in train if not aliases.candidates("step", [key])]
+    if [aliases.canonical(key) for key in alone] == ["mean"]:
+        return alone[0], None, f"reward: '{alone[0]}', the one column beside the step", False
     held = aliases.candidates("eval", [key for key in table.keys if table.logged(key)], framework)
     if held:
         key, alias = held[0]
@@ -142,11 +144,6 @@ def evaluation_rows(table: LogTable) -> RowMask:
     return held_out
 
 
-def is_evaluation(row: Mapping[str, object]) -> bool:
-    """The same of a single row."""
-    return any(isinstance(word := row.get(key), str | bool) and str(word).lower() in _EVAL_WORDS for key in KIND_KEYS)
-
-
 def chosen_rows(table: LogTable, options: ReadOptions) -> RowMask:
     """Rows that fulfil every condition [rows]. Raises ValueError for an unknown column or if no row is left."""
     kept = np.ones(table.rows, bool)
@@ -187,6 +184,13 @@ def loss_series(
     rows = pool & np.isfinite(step)
     key = next((key for key in table.keys if key.endswith("loss") and table.logged(key, rows)), None)
     return {"loss": _series(table, key, step, rows, framework, None, thin=options.thin)} if key else {}
+
+
+def plain_series(
+    table: LogTable, key: str, step: Floats, rows: RowMask, framework: str, options: ReadOptions
+) -> Series:
+    """A column of no known role, as it is."""
+    return _series(table, key, step, rows, framework, None, thin=options.thin)
 
 
 def _with_other_half(

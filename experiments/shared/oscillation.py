@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-
+from grpo_clinic import noise
 from grpo_clinic.fitting import engine, quality
 from grpo_clinic.fitting.shapes import SHAPES, Shape
 from grpo_clinic.readers.record import Floats
+from numpy.typing import NDArray
+from scipy import special
 
 MONOTONE = ("single_exponential", "softmax_law", "sigmoid", "constant")
 _WIDTHS = (1, 3, 7)
@@ -189,3 +190,28 @@ def _statistic(residual: Floats, rho: Floats, band: NDArray[np.bool_]) -> tuple[
         place = np.where(excess > best, peak, place)
         best = np.maximum(best, excess)
     return best, place
+
+
+def wave_score(reward: Floats, span: float, test: Oscillation, level: float = 0.005, share: float = 0.1) -> float:
+    """Score of a regular wave, 1 and more: larger than noise, and large beside the span of the curve; one that dies
+    down stays below. span: largest less smallest reward possible."""
+    width = max(reward.size // 10, 3)
+    means = np.convolve(reward - reward[0], np.ones(width) / width, mode="valid")
+    score = min(level / test.p_value, test.height / max(float(np.ptp(means)), span / 3, 1e-300) / share)
+    return float(score if test.late >= 0.5 else min(score, 0.99))
+
+
+def growth_score(test: Oscillation, level: float = 0.005, grown: float = 4.0, seed: int = 0) -> float:
+    """Score of fluctuations that grow from the middle third to the last, by an F test and by random order."""
+    n = test.residual.size
+    middle, late = test.residual[n // 3 : 2 * n // 3], test.residual[2 * n // 3 :]
+    ratio = float(np.sum(late**2) / late.size / max(float(np.sum(middle**2)) / middle.size, 1e-300))
+    shrink = (1 - test.rho**2) / (1 + test.rho**2)
+    p = float(special.fdtrc(max(late.size * shrink, 2), max(middle.size * shrink, 2), ratio))
+    score = min(level / max(p, 1e-12), ratio / grown)
+    if score < 1:
+        return score
+    rng, both = np.random.default_rng([seed, n - n // 3]), np.concatenate((middle, late))
+    drawn = (rng.permutation(both) ** 2 for _ in range(noise.DRAWS))
+    ratios = np.array([one[middle.size :].mean() / max(float(one[: middle.size].mean()), 1e-300) for one in drawn])
+    return noise.judged(score, float((1 + np.sum(ratios >= ratio)) / (1 + noise.DRAWS)))

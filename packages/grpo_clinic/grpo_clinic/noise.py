@@ -1,0 +1,137 @@
+"""Errors that rules and outcome share: noise from point to point, gains with their error, and noise drawn again.
+
+Rewards of few prompts are discrete and skewed. Standard errors of a normal law do not keep their level for them. So
+what is left of the reward beside a running median is drawn with replacement: noise of this run's own law, without
+trend and without order.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from grpo_clinic.readers.median import median
+from grpo_clinic.readers.record import SIGMA_OF_MAD, Floats
+
+DRAWS, LEVEL = 199, 0.005
+"""Series of noise that are drawn; a test at this level asks that none of them does as much."""
+CLEAR = 2.0
+"""Errors from which a gain shows."""
+_HINTED = 1.25
+"""Errors from which the first few rewards hint at a gain that they are too few to show."""
+_QUICK = 0.25
+"""Share of the first fifth that counts as the first few rewards."""
+_WIDTH, _LOST = 5, 0.887
+"""Points of the running median, and the variance of normal noise beside it over its variance."""
+
+
+def noise_level(values: Floats) -> float:
+    """Standard deviation from point to point, from the median absolute second difference: jumps do not count."""
+    if values.size < 3:
+        return 0.0
+    second = values[:-2] - 2 * values[1:-1] + values[2:]
+    return float(SIGMA_OF_MAD * median(np.abs(second)) / np.sqrt(6))
+
+
+def error_of_mean(values: Floats) -> float:
+    """Standard error of the mean of values [n] that scatter as they do from one to the next; 0 of a single one."""
+    return float(np.sqrt(0.5 * np.mean(np.diff(values) ** 2) / values.size)) if values.size > 1 else 0.0
+
+
+def running_means(values: Floats, width: int) -> Floats:
+    """Means over `width` points along the last axis [..., n - width + 1]."""
+    total = np.cumsum(np.concatenate((np.zeros((*values.shape[:-1], 1)), values), axis=-1), axis=-1)
+    return (total[..., width:] - total[..., :-width]) / width
+
+
+def by_chance(values: Floats, exceeds: Callable[[Floats], np.ndarray], seed: int = 0) -> float:
+    """p-value: how often noise alone does as much. exceeds: series [some, n] -> flags [some]; n >= 8."""
+    drawn = np.random.default_rng([seed, values.size]).choice(_beside_median(values), (DRAWS, values.size))
+    return float((1 + np.sum(exceeds(drawn))) / (1 + DRAWS))
+
+
+def judged(score: float, p: float) -> float:
+    """The score, below 1 where noise alone does as much more often than the level."""
+    return score if p <= LEVEL else min(score, LEVEL / p)
+
+
+def _beside_median(reward: Floats) -> Floats:
+    """What is left [n - 3]. A rise or fall that has only begun at an end is no noise: the ends are left out."""
+    half = _WIDTH // 2
+    middle = np.sort(np.lib.stride_tricks.sliding_window_view(reward, _WIDTH), axis=-1)[:, half]
+    rest = (reward[1:-half] - np.concatenate(([np.median(reward[:3])], middle))) / np.sqrt(_LOST)
+    return np.asarray(rest - rest.mean())
+
+
+class Gain(NamedTuple):
+    """What the last fifth stands above a run's beginning, read off its first `widths` [k] values: `change` and `error`
+    [k]; the first is a fifth of the run."""
+
+    widths: np.ndarray
+    change: Floats
+    error: Floats
+
+    @property
+    def clearest(self) -> int:
+        """The beginning that the end stands above most clearly."""
+        return int(np.argmax(self.change / np.maximum(self.error, 1e-300)))
+
+    @property
+    def shows(self) -> bool:
+        """Whether there is a gain beyond doubt."""
+        return bool(np.any(self.change > CLEAR * self.error))
+
+    def start(self, at: int) -> str:
+        """Which beginning that is, in words."""
+        return "fifth" if at == 0 else "reward" if self.widths[at] == 1 else f"{self.widths[at]} rewards"
+
+    def hinted(self, least: float) -> bool:
+        """Whether a quick rise by `least` or more may be over before the first fifth is."""
+        quick = self.widths <= _QUICK * self.widths[0]
+        return bool(np.any(self.change[quick] > np.maximum(_HINTED * self.error[quick], least)))
+
+    def open(self, least: float) -> bool:
+        """Whether a quick gain of `least` or more fits the first few rewards."""
+        quick = self.widths <= _QUICK * self.widths[0]
+        return bool(np.any(self.change[quick] + self.error[quick] > least))
+
+
+def gain_of(values: Floats) -> Gain:
+    """The gain of values [n], n >= 10, measured from where they start.
+
+    A quick rise is over long before a fifth of the run is. So the beginning is the first fifth, its half, and so on
+    down to the first value. The error is twice that of white noise, since rewards are more alike than that.
+    """
+    part = values.size // 5
+    values = values - values[0]
+    first, last = values[:part], values[-part:]
+    noise = min(noise_level(values), float(np.sqrt(0.5 * (first.var(ddof=1) + last.var(ddof=1)))))
+    widths = part >> np.arange(part.bit_length())
+    change = last.mean() - np.cumsum(first)[widths - 1] / widths
+    return Gain(widths, change, 2 * noise * np.sqrt(1 / widths + 1 / part))
+
+
+def rising(values: Floats) -> bool:
+    """Whether a straight line through the last half rises, by two errors; n >= 8."""
+    if values.size < 8:
+        return False
+    half = values[values.size // 2 :] - values[0]
+    x = np.linspace(-0.5, 0.5, half.size)
+    scatter = float(np.sum(x * x))
+    least = max(CLEAR * noise_level(values) / float(np.sqrt(scatter)), 1e-9 * float(np.ptp(half)))
+    return float(np.sum(x * half)) / scatter > least
+
+
+def fallen(values: Floats) -> bool:
+    """Whether the last fifth (at most 40 points) is below the best running mean of as many by a tenth of the climb and
+    two errors."""
+    if values.size < 8:
+        return False
+    values = values - values[0]
+    width = int(np.clip(values.size // 5, 3, 40))
+    means = np.convolve(values, np.ones(width) / width, mode="valid")
+    peak = int(means.argmax())
+    fall, climb = float(means[peak] - means[-1]), float(means[peak] - means[: peak + 1].min())
+    return fall > max(
+        0.1 * climb, CLEAR * noise_level(values) * float(np.sqrt(2 / width)), 1e-9 * float(np.ptp(values))
+    )

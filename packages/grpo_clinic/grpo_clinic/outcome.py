@@ -1,0 +1,57 @@
+"""What became of the reward: rose, stands, fell and stayed down, ended; a change with its error."""
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Literal
+
+from grpo_clinic import noise
+from grpo_clinic.rules.base import Case, Fact
+
+What = Literal["rose", "stands", "fell", "ended", "swings", "too short", "not logged"]
+FEWEST = 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`what` became of the reward; `change` from its beginning to its last fifth, with its standard `error`, and `p`
+    of the test that it is not zero (two-sided, normal, the error twice that of white noise); NaN without one."""
+
+    what: What
+    change: float
+    error: float
+    p: float
+    text: str
+
+
+def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
+    """The outcome of a run, of which `facts` were found."""
+    if not case.reward.size:
+        return Outcome("not logged", math.nan, math.nan, math.nan, "no reward is logged")
+    if case.reward.size < FEWEST:
+        lost = next((one for one in facts if one.verdict == "collapsed" and one.fires), None)
+        if lost is not None:
+            return Outcome("fell", math.nan, math.nan, math.nan, lost.text)
+        text = f"{case.reward.size} rewards are too few to tell a gain from noise ({FEWEST} are needed)"
+        return Outcome("too short", math.nan, math.nan, math.nan, text)
+    gain = noise.gain_of(case.reward)
+    at = gain.clearest if gain.shows else 0
+    change, error = float(gain.change[at]), float(gain.error[at])
+    z = abs(change) / error if error > 0 else (math.inf if change else 0.0)
+    p = 2 * NormalDist().cdf(-z)
+    fired = {one.rule: one for one in facts if one.fires}
+    told = f"{change:+.3g} from the first {gain.start(at)} to the last fifth, error {error:.2g}"
+    if "reward_no_number" in fired:
+        return Outcome("ended", change, error, p, fired["reward_no_number"].text)
+    for one in facts:
+        if one.fires and one.verdict == "collapsed":
+            return Outcome("fell", change, error, p, one.text)
+    if "swings" in fired:
+        return Outcome("swings", change, error, p, f"{told}; {fired['swings'].text}")
+    if gain.shows:
+        first = case.reward[: max(case.reward.size // 10, 1)].mean()
+        whole = case.reward[-(case.reward.size // 5) :].mean() - case.reward[0]
+        early = (first - case.reward[0]) / whole if whole > 0 else 0.0
+        quick = f"; {early:.0%} of it in the first tenth" if early > 0.5 else ""
+        return Outcome("rose", change, error, p, told + quick)
+    return Outcome("stands", change, error, p, told)

@@ -1,0 +1,327 @@
+"""What is said of a run: the outcome, the facts, what to do, what was not looked at. A finding is said once."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from grpo_clinic import noise, timing
+from grpo_clinic.outcome import Outcome, outcome_of
+from grpo_clinic.readers.record import COLUMNS, Curve
+from grpo_clinic.rules import Case, Fact, Missing, rules
+from grpo_clinic.rules.age import stable_up_to
+from grpo_clinic.rules.control import is_short_control, not_in_order
+
+ORDER = (
+    "plumbing",
+    "misreported_probabilities",
+    "sampler_mismatch",
+    "stale_answers",
+    "truncated_answers",
+    "diverging",
+    "dynamical_instability",
+    "reward_hacking",
+    "format_only",
+    "policy_concentration",
+    "answer_length",
+    "clipped",
+    "advantage_degeneracy",
+    "collapsed",
+    "stalled",
+)
+"""The order of a verdict: a cause stands before its effects."""
+FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
+"""The four failures of arXiv 2606.30789."""
+_MEANS = {
+    "policy_concentration": "the entropy is lost",
+    "advantage_degeneracy": "most groups are silent",
+    "answer_length": "the answers have another length",
+    "clipped": "much is clipped",
+}
+"""No harm by themselves: a policy that has settled on the right answer is certain, too."""
+_NO_CAUSE = ("stalled", "truncated_answers")
+_THEN = {
+    "plumbing": "Change no setting: something is wired wrongly. Read ten answers with their rewards and gradients.",
+    "misreported_probabilities": "Let the engine report the probabilities that it sampled from.",
+    "sampler_mismatch": "Look at the engine's weights and precision before any setting.",
+    "stale_answers": "Look at the queue: it hands over answers that the recipe forbids.",
+    "truncated_answers": "Allow longer answers, or penalise length.",
+    "diverging": "Restart from a checkpoint before it, with half the learning rate or a larger KL weight.",
+    "dynamical_instability": "Halve the learning rate, or take fresher answers.",
+    "reward_hacking": "Read ten answers of high reward, and mend the reward before training on.",
+    "format_only": "The form is learned. Ask for the answer: harder to please, or a smaller reward of the form.",
+    "policy_concentration": "Add entropy, raise the temperature, or stop here.",
+    "answer_length": "Read ten answers of now and of the beginning.",
+    "clipped": "Take fewer updates per batch, or a smaller learning rate.",
+    "advantage_degeneracy": "Take prompts of middling difficulty, or larger groups.",
+    "collapsed": "Restart from a checkpoint before the fall, with half the learning rate.",
+    "stalled": "Check that some groups differ; then take easier prompts, more of them, or a larger learning rate.",
+}
+
+
+@dataclass(frozen=True)
+class Report:
+    """One run. `facts`: all that rules saw, those that fire first. `notes`: verdict -> why it is no failure by itself.
+
+    `not_logged`: what rules needed and the log lacks. `too_short`: what is there and too short or unfit.
+    `not_judged`: columns that no rule looked at. `control`: why a control run gives no all-clear; None: it is none.
+    """
+
+    name: str
+    outcome: Outcome
+    facts: tuple[Fact, ...] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
+    traps: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    not_logged: tuple[str, ...] = ()
+    too_short: tuple[str, ...] = ()
+    not_judged: tuple[str, ...] = ()
+    looked_at: tuple[str, ...] = ()
+    moved: tuple[timing.Move, ...] = ()
+    control: tuple[str, ...] | None = None
+
+    @property
+    def fired(self) -> tuple[Fact, ...]:
+        """The facts beyond their limit, the strongest of each verdict first in the verdict's order."""
+        return tuple(one for one in self.facts if one.fires)
+
+    @property
+    def verdict(self) -> tuple[str, ...]:
+        """Names of what was found, causes first, those that are notes last; empty where nothing was."""
+        names = dict.fromkeys(one.verdict for one in self.fired)
+        return tuple(sorted(names, key=lambda name: name in self.notes))
+
+    @property
+    def harms(self) -> tuple[str, ...]:
+        """The verdict without notes."""
+        return tuple(name for name in self.verdict if name not in self.notes)
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Verdict -> largest score of its facts, 1 and more: beyond the limit."""
+        found: dict[str, float] = {}
+        for one in self.facts:
+            found[one.verdict] = max(found.get(one.verdict, 0.0), float(one.score))
+        return found
+
+    @property
+    def next(self) -> str:
+        """What to do, in one sentence or two."""
+        if self.control is not None and not self.harms:
+            wrong = "; ".join(self.control)
+            return f"No all-clear from this control run: {wrong}." if wrong else "What a control run tests is in order."
+        for name in self.harms:
+            own = next((one.then for one in self.fired if one.verdict == name and one.then), "")
+            engine = [one for one in self.moved if one.role in timing.ENGINE]
+            if name in ("collapsed", "dynamical_instability") and engine and self.moved[0] == engine[0]:
+                return (
+                    f"Look at the engine first: '{engine[0].key}' moved before the reward. No learning rate mends it."
+                )
+            return own or _THEN.get(name, f"Look at {name.replace('_', ' ')}.")
+        if self.outcome.what in ("too short", "not logged"):
+            return "Log the reward at every step, and run longer: then more can be said."
+        return "Nothing that was looked at asks for a change; this is no proof that all is well."
+
+
+def report(
+    case: Case,
+    name: str = "run",
+    limits: Mapping[str, float] | None = None,
+    errors: Mapping[str, float] | None = None,
+    traps: tuple[str, ...] = (),
+) -> Report:
+    """Put all rules to one run. limits, errors: of rules, by name, in place of theirs.
+
+    Raises:
+      ValueError: for the name of no rule.
+    """
+    curve = case.curve
+    facts: list[Fact] = []
+    absent: list[str] = []
+    short: list[str] = []
+    for rule in rules(limits, errors):
+        found = rule(case)
+        if isinstance(found, Missing):
+            (short if found.logged else absent).append(found.what)
+        elif found is not None:
+            facts.append(found)
+    control = is_short_control(curve)
+    others = any(one.fires and one.verdict == "collapsed" for one in facts)
+    if control or others or not case.reward.size:
+        facts = [replace(one, score=min(one.score, 0.99)) if one.verdict == "stalled" else one for one in facts]
+    rank = {name: place for place, name in enumerate(ORDER)}
+    facts.sort(key=lambda one: (not one.fires, rank.get(one.verdict, len(rank)), -one.score))
+    fell = next((one for one in facts if one.fires and one.verdict in ("collapsed", "dynamical_instability")), None)
+    used = {need for rule in rules() for group in rule.needs for need in group.split("|")} | {"zero_std_frac", "lr"}
+    return Report(
+        name,
+        outcome_of(case, facts),
+        tuple(facts),
+        _notes(case, facts),
+        (*traps, *_traps(case)),
+        (*curve.notes, *_ages(case)),
+        tuple(dict.fromkeys(absent)),
+        tuple(dict.fromkeys(short)),
+        (*(curve.series[role].key for role in COLUMNS if role in curve.series and role not in used), *curve.unread),
+        tuple(role for role in ("reward", "eval", *COLUMNS) if case.rows(role) and role in {*used, "reward", "eval"}),
+        () if fell is None else tuple(timing.moves(curve, fell.window[0])),
+        not_in_order(curve) if control else None,
+    )
+
+
+def _notes(case: Case, facts: list[Fact]) -> dict[str, str]:
+    """Verdict -> why it is a note: every fact of it says so, or it is a means and no harm shows."""
+    fired = [one for one in facts if one.fires]
+    by_name: dict[str, list[Fact]] = {}
+    for one in fired:
+        by_name.setdefault(one.verdict, []).append(one)
+    own = {
+        name: found[0].note for name, found in by_name.items() if name not in _MEANS and all(one.note for one in found)
+    }
+    harm = any(name not in _MEANS and name not in _NO_CAUSE and name not in own for name in by_name)
+    fallen = bool(case.reward.size) and noise.fallen(case.reward)
+    fallen |= case.curve.eval is not None and noise.fallen(case.curve.eval.value)
+    notes = dict(own)
+    for name in by_name.keys() & _MEANS.keys():
+        if not case.reward.size:
+            notes[name] = f"{_MEANS[name]}; without a reward nobody can tell whether that is harm"
+        elif harm or fallen:
+            continue
+        elif by_name[name][0].note:
+            notes[name] = f"{_MEANS[name]}, {by_name[name][0].note}"
+        elif noise.rising(case.reward) and _rise(case) > 0.005:
+            notes[name] = f"{_MEANS[name]}, but the reward still rises"
+        elif name != "advantage_degeneracy" and _high(case):
+            notes[name] = f"{_MEANS[name]}, but the reward holds in the upper half of its scale"
+    return notes
+
+
+def _rise(case: Case) -> float:
+    first, last = np.array_split(case.reward[case.reward.size // 2 :], 2)
+    return float(last.mean() - first.mean()) / case.span
+
+
+def _high(case: Case) -> bool:
+    width, low = max(case.reward.size // 10, 3), case.curve.scale.low
+    first, last = ((float(part.mean()) - low) / case.span for part in (case.reward[:width], case.reward[-width:]))
+    return last > 0.5 and (case.curve.scale.given or last - first > 0.25)
+
+
+def _traps(case: Case) -> tuple[str, ...]:
+    clip, found = case.curve.series.get("clip_frac"), []
+    interval = case.refresh_interval or case.curve.settings.get("refresh_interval")
+    if clip is not None and not np.any(clip.value) and interval in (1, None):
+        found.append(
+            "the clipped fraction is 0, as it must be where one update is made per batch: the ratio is always 1"
+        )
+    spread = case.curve.series.get("reward_std")
+    if spread is not None and spread.framework == "TRL":
+        found.append("TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0")
+    if case.curve.step_unit == "unknown":
+        found.append("the log does not tell whether a step is an optimiser step or a rollout cycle")
+    return tuple(found)
+
+
+def _ages(case: Case) -> tuple[str, ...]:
+    """What the logged ages do to the edge of stability, as plain numbers."""
+    age, largest = case.curve.series.get("age"), case.curve.series.get("age_max")
+    if age is None and largest is None:
+        return ()
+    top = float((largest or age).value.max())  # type: ignore[union-attr]
+    mean = float(age.value.mean()) if age is not None else top
+    by_mean, by_largest = stable_up_to(mean, top)
+    of_mean = f"stable up to {by_mean:.3g} by the mean age, {mean:.3g}, and " if age is not None else ""
+    return (
+        f"learning rate times stiffness without momentum: {of_mean}{by_largest:.3g} by the largest age, {top:.3g} "
+        "(2 with fresh answers)",
+    )
+
+
+def text(found: Report, curve: Curve, whole: bool = False) -> str:
+    """The first screen, at most eight lines; `whole`: every fact with its limit, and what was read."""
+    count = f"{curve.reward.size or 'no'} reward{'s' if curve.reward.size != 1 else ''}"
+    said = "a control run, at learning rate 0" if found.control is not None else found.outcome.what
+    lines = [f"{found.name}, {count}: {said}. {_capital(found.outcome.text)}."]
+    told = {found.outcome.text}
+    facts = [one for one in found.fired if one.text not in told]
+    shown = facts if whole else list({one.verdict: one for one in reversed(facts)}.values())[::-1][:3]
+    lines += [f"  {_fact_text(one, found.notes, whole)}" for one in shown]
+    if len(facts) > len(shown):
+        lines[-1] += f" ({len(facts) - len(shown)} more: -v)"
+    if found.moved and (first := found.moved[0]):
+        lines.append(f"  Moved first: '{first.key}' at step {first.step:g}, {first.times:.3g} of its usual spreads.")
+    lines.append(f"Next: {found.next}")
+    beside = [("Not logged", found.not_logged), ("Logged and not judged", (*found.too_short, *found.not_judged))]
+    if not whole:
+        lines += [f"{title}: {_some(names)}." for title, names in beside if names]
+        return "\n".join(lines)
+    lines += [f"  looked at: {_fact_text(one, {}, True)}" for one in found.facts if not one.fires]
+    lines += [f"{title}: {'; '.join(names)}." for title, names in beside if names]
+    lines += [f"Beware: {one}." for one in found.traps] + [f"Note: {one}." for one in found.remarks]
+    return "\n".join([*lines, f"Read: {'; '.join(curve.recognised)}."])
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def _some(names: tuple[str, ...], most: int = 5) -> str:
+    more = f", and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _fact_text(one: Fact, notes: Mapping[str, str], whole: bool) -> str:
+    name = one.verdict.replace("_", " ")
+    limit = f" [{one.rule}: {one.value:.4g}, limit {one.limit:.4g} {one.unit}]" if whole else ""
+    note = f"; a note: {notes[one.verdict]}" if one.verdict in notes else ""
+    return f"{name}, steps {one.window[0]:g} to {one.window[1]:g}: {one.text}{note}{limit}."
+
+
+def row(found: Report, curve: Curve) -> dict[str, Any]:
+    """The same as numbers; what is no finite number is null."""
+    sources = {rule.name: rule for rule in rules()}
+    return {
+        "log": found.name,
+        "path": curve.source,
+        "reward_key": curve.reward_series.key or None,
+        "n_points": int(curve.reward.size),
+        "outcome": {
+            "what": found.outcome.what,
+            "change": finite(found.outcome.change),
+            "error": finite(found.outcome.error),
+            "p": finite(found.outcome.p),
+            "text": found.outcome.text,
+        },
+        "verdict": list(found.verdict),
+        "notes": dict(found.notes),
+        "evidence": [
+            {
+                "rule": one.rule,
+                "verdict": one.verdict,
+                "fires": one.fires,
+                "value": finite(one.value),
+                "limit": finite(one.limit),
+                "unit": one.unit,
+                "window": [finite(end) for end in one.window],
+                "rows": int(one.rows),
+                "text": one.text,
+                "formula": sources[one.rule].formula,
+                "source": sources[one.rule].source,
+            }
+            for one in found.facts
+        ],
+        "moved_first": [{"key": one.key, "step": one.step} for one in found.moved],
+        "traps": list(found.traps),
+        "remarks": list(found.remarks),
+        "logged_and_not_judged": [*found.too_short, *found.not_judged],
+        "not_logged": list(found.not_logged),
+        "next": found.next,
+        "recognised": list(curve.recognised),
+    }
+
+
+def finite(value: float | None) -> float | None:
+    """`value`, None where it is no finite number: JSON has no other."""
+    return None if value is None or not math.isfinite(value) else float(value)

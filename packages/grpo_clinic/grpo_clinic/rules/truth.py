@@ -1,0 +1,220 @@
+"""Reward hacking: the reward goes up, and what counts does not follow."""
+
+import math
+import re
+
+import numpy as np
+
+from grpo_clinic import noise
+from grpo_clinic.readers.median import median
+from grpo_clinic.readers.record import Floats, RewardScale, Series
+from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, tail, window_of
+
+TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])(em|gold|true)($|[_/])", re.IGNORECASE)
+"""Keys of what counts."""
+_FORM = re.compile(r"format", re.IGNORECASE)
+_FEWEST, _PRIOR, _ALIKE, _ALONE, _FOLLOWS = 5, 4, 0.995, 1.8, 0.1
+"""Held-out points in a window; points that the noise of the whole series counts for; correlation of a part that is the
+reward over again; errors more that are asked where training stays level; share of its slope with which it follows."""
+_LEARNED, _LARGER, _EARLY = 0.85, 0.5, 20
+
+
+def _same(part: Series, case: Case) -> bool:
+    """Whether a part is the reward over again, on another scale at most."""
+    there = case.curve.reward_series.at(part.step)
+    known = np.isfinite(there)
+    if known.sum() < 3 or np.ptp(there[known]) == 0 or np.ptp(part.value[known]) == 0:
+        return False
+    return bool(np.corrcoef(there[known], part.value[known])[0, 1] > _ALIKE)
+
+
+@register_rule(
+    "part_stays",
+    verdict="reward_hacking",
+    needs=("parts", "reward"),
+    rows=20,
+    limit=0.1,
+    errors=4.0,
+    unit="share of the reward's gain",
+    formula="gain of a part / gain of the reward, where the part has room left",
+    source="tried on public logs that had been read",
+    proves="the reward was gained beside what this part pays for",
+)
+def part_stays(case: Case, rule: Rule) -> Fact | None:
+    """A part that counts, below half of its top in the last fifth, while the sum gained a fifth of its scale."""
+    gain = noise.gain_of(case.reward)
+    change, error = float(gain.change[0]), float(gain.error[0])
+    seen: Fact | None = None
+    for key, part in case.curve.parts.items():
+        if part.value.size < rule.rows or not TRUE_PART.search(key) or _same(part, case) or part.value.min() < 0:
+            continue
+        own = noise.gain_of(part.value)
+        late, top = float(tail(part.value, 5).mean()), max(float(part.value.max()), 1.0)
+        share = max(float(own.change[0]), 0.0) / max(change, 1e-300)
+        enough = min(
+            change / (0.2 * case.span), change / max(rule.errors * error / 2, 1e-300), 0.5 * top / max(late, 1e-9)
+        )
+        text = f"'{key}' gained {own.change[0]:+.2g} and stands at {late:.3g}; the reward gained {change:+.2g}"
+        fact = Fact(min(enough, rule.limit / max(share, 1e-6)), share, window_of(part), part.value.size // 5, text)
+        seen = fact if seen is None or fact.score > seen.score else seen
+    return seen
+
+
+@register_rule(
+    "evaluation_falls",
+    verdict="reward_hacking",
+    needs=("eval", "reward"),
+    rows=6,
+    limit=0.25,
+    errors=2.0,
+    unit="share of the largest held-out result",
+    formula="(max(first three) - median(last fifth)) / max",
+    source="tried on public logs that had been read",
+    proves="the model does worse on what was held out than at first",
+)
+def evaluation_falls(case: Case, rule: Rule) -> Fact | None:
+    """The held-out result at the end beside its first three values, while the reward did not fall."""
+    held = case.curve.eval
+    if held is None or case.curve.reward_is_eval:
+        return None
+    scale = case.curve.scale if case.curve.scale.given else RewardScale.estimated(held.value)
+    lost = float(held.value[:3].max() - median(tail(held.value, 5)))
+    share = lost / max(float(held.value.max()) - scale.bottom, 1e-300)
+    error = noise.noise_level(held.value)
+    part = max(case.reward.size // 5, 1)
+    stays = case.reward[-part:].mean() >= case.reward[:part].mean()
+    score = min(share / rule.limit, lost / max(rule.errors * error, 1e-300)) if stays else 0.0
+    text = f"'{held.key}' lost {lost:.3g} from its first three values to its last fifth, and the reward did not fall"
+    return Fact(max(score, 0.0), share, window_of(held), int(held.value.size), text)
+
+
+@register_rule(
+    "does_not_follow",
+    verdict="reward_hacking",
+    needs=("reward", "eval|parts"),
+    rows=_FEWEST,
+    limit=2.25,
+    unit="standard errors",
+    formula="min(rise of the reward, shortfall of the held-out result), from the best window on",
+    source="limit chosen on simulated runs (conf/benchmark/training.yaml)",
+    proves="the reward went up and the held-out result did not follow",
+)
+def does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
+    """Training reward and held-out result, or the part that counts, over the same steps."""
+    held = _held_out(case)
+    if held is None or case.curve.reward_is_eval:
+        return Missing("held-out results, or a part of the reward that counts", False)
+    train = _matched(case, held.step)
+    usable = np.isfinite(train)
+    if usable.sum() < _FEWEST:
+        return Missing("held-out results: they share too few steps with the reward", True)
+    step, train, value = held.step[usable], train[usable], held.value[usable]
+    levels = [float(np.sqrt(np.mean(np.diff(one, 2) ** 2) / 6)) for one in (train, value)]
+    best, found = (0, (0.0, 1.0), (0.0, 1.0)), -np.inf
+    for first in range(0, step.size - _FEWEST + 1):
+        rise = _trend(step[first:], train[first:], levels[0])
+        follow = _trend(step[first:], value[first:], levels[1])
+        usual = 0.0
+        if first >= _FEWEST and np.ptp(train[: first + 1]) > 0:
+            usual = max(float(np.polyfit(train[: first + 1] - train[0], value[: first + 1] - value[0], 1)[0]), 0.0)
+        strength = min(rise[0] / rise[1], (_FOLLOWS * usual * rise[0] - follow[0]) / follow[1])
+        if rise[0] >= -rise[1]:
+            apart = (rise[0] - follow[0]) / np.hypot(rise[1], follow[1])
+            strength = max(strength, min(-follow[0] / follow[1], apart) / _ALONE)
+        if strength > found:
+            best, found = (first, rise, follow), float(strength)
+    first, rise, follow = best
+    text = f"the reward moved by {rise[0]:+.2g} +- {rise[1]:.1g}, '{held.key}' by {follow[0]:+.2g} +- {follow[1]:.1g}"
+    return Fact(max(found / rule.limit, 0.0), found, (float(step[first]), float(step[-1])), step.size - first, text)
+
+
+def _held_out(case: Case) -> Series | None:
+    if case.curve.eval is not None and case.curve.eval.step.size >= _FEWEST:
+        return case.curve.eval
+    for key, part in case.curve.parts.items():
+        if TRUE_PART.search(key) and part.step.size >= 2 * _FEWEST and not _same(part, case):
+            groups = np.array_split(np.arange(part.step.size), min(12, part.step.size // 2))  # as sparse as evaluations
+            step, value = ([float(v[g].mean()) for g in groups] for v in (part.step, part.value))
+            return Series(np.array(step), np.array(value), part.key)
+    return None
+
+
+def _matched(case: Case, at: Floats) -> Floats:
+    """Reward averaged over the stretch around each held-out step [m], NaN where none was logged."""
+    edges = np.concatenate(([-np.inf], 0.5 * (at[1:] + at[:-1]), [np.inf]))
+    place = np.searchsorted(edges, case.curve.step, side="right") - 1
+    total, count = np.bincount(place, case.reward, at.size), np.bincount(place, minlength=at.size)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _trend(step: Floats, value: Floats, level: float) -> tuple[float, float]:
+    """(change over the window by a straight line, its standard error); the spread is pooled with the series' noise."""
+    x, value = (step - step.mean()) / max(float(np.ptp(step)), 1e-12), value - value[0]
+    slope = float(np.sum(x * value) / np.sum(x * x))
+    rest = value - value.mean() - slope * x
+    spread = np.sqrt((np.sum(rest**2) + _PRIOR * level**2) / (value.size - 2 + _PRIOR))
+    return slope, float(max(spread, 1e-3 * float(np.ptp(value)), 1e-300) / np.sqrt(np.sum(x * x)))
+
+
+@register_rule(
+    "odd_answers",
+    verdict="reward_hacking",
+    needs=("perplexity", "reward"),
+    rows=_FEWEST,
+    limit=1.0,
+    unit="nats per token, and the reward has not fallen",
+    formula="log(median(last three) / first)",
+    source="as the KL to the reference",
+    proves="answers have become unlikely to a model that is not trained",
+)
+def odd_answers(case: Case, rule: Rule) -> Fact | None:
+    """How much less likely the answers have become to a model that is not trained."""
+    logged, part = case.series("perplexity"), max(case.reward.size // 5, 1)
+    if logged.value.min() <= 0:
+        return None
+    grown = math.log(median(logged.value[-3:]) / float(logged.value[0]))
+    score = max(grown / rule.limit, 0.0) if case.reward[-part:].mean() >= case.reward[:part].mean() else 0.0
+    text = f"'{logged.key}' went from {logged.value[0]:.3g} to {median(logged.value[-3:]):.3g}"
+    return Fact(score, grown, window_of(logged), 3, text)
+
+
+@register_rule(
+    "form_only",
+    verdict="format_only",
+    needs=("parts",),
+    rows=3,
+    limit=_LARGER,
+    unit="share of the gain",
+    formula="log(form_1/form_0) / log(right_1/right_0)",
+    source="right answers = form x right answers in it",
+    proves="the gain is that of the form, and most answers in it are wrong",
+)
+def form_only(case: Case, rule: Rule) -> Fact | Missing | None:
+    """The last fifth against the first quarter, three rows at most."""
+    both = _shares(case)
+    if both is None:
+        return Missing("parts: shares of the right form and of right answers", False)
+    step, form, right, key = both
+    first, last = slice(0, min(3, max(1, step.size // 4))), slice(-max(1, step.size // 5), None)
+    (form_0, form_1), (right_0, right_1) = ((float(x[first].mean()), float(x[last].mean())) for x in (form, right))
+    if min(form_0, right_0, right_1) <= 0 or form_0 >= _LEARNED:
+        return None
+    inside = right_0 / form_0, right_1 / form_1
+    by_form, by_rest = math.log(form_1 / form_0), max(math.log(inside[1] / inside[0]), 0.0)
+    share = by_form / (by_form + by_rest) if by_form > 0 else 0.0
+    score = min(share / rule.limit, form_1 / _LEARNED, _LARGER / inside[1])
+    score = min(score, 0.99) if step[-1] - step[0] < _EARLY and inside[1] >= inside[0] else score
+    text = f"'{key}' went from {form_0:.0%} to {form_1:.0%}; in it {inside[0]:.0%} were right, and {inside[1]:.0%} are"
+    return Fact(score, share, (float(step[0]), float(step[-1])), int(step.size), text)
+
+
+def _shares(case: Case) -> tuple[Floats, Floats, Floats, str] | None:
+    parts = {k: p for k, p in case.curve.parts.items() if p.value.size and p.value.min() >= 0 and p.value.max() <= 1}
+    for key, form in parts.items():
+        for other, right in parts.items():
+            if _FORM.search(key) and TRUE_PART.search(other) and not _FORM.search(other):
+                step = np.intersect1d(form.step, right.step)
+                inside, whole = right.at(step), form.at(step)
+                if step.size >= 3 and np.all(inside <= whole + 1e-9):
+                    return step, whole, inside, key
+    return None

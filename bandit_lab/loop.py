@@ -19,6 +19,7 @@ matrix of the lag's size. An optimiser that is not linear near rest is different
 frozen (`measure.block`). Derived here.
 """
 
+import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,11 +34,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 
-from bandit_lab.grpo import Learner, Mixture
+from bandit_lab.grpo import Learner, Mixture, averages
 from bandit_lab.measure.block import AT_ONCE
 from bandit_lab.measure.frozen_moment import FAR
 
 Kind = Literal["flip", "neimark_sacker"]
+SEARCHED, COUNTED = 1024, 128
+"""Largest refresh interval that is looked at, and that whose multipliers are counted."""
 LARGEST_MAP = 600
 """Size of a period's map from which on its eigenvalues take seconds."""
 _REAL = 1e-8  # imaginary part of a multiplier over its modulus that is rounding
@@ -60,8 +63,8 @@ class Reason(Enum):
     UNSTABLE = "beyond the stability threshold"
     NO_BLOCKS = "batch_reuse: expected false, the rule has no blocks to reuse a batch in"
     NOT_LINEAR = "the optimiser is not linear near rest"
-    NOT_SEARCHED = "not searched: no refresh interval of this rule stands for a block or a lag"
-    COUPLED = "one number only where the modes of the stiffness do not see each other"
+    NOT_SEARCHED = "not searched: the interval of this rule is neither that of a block nor a lag"
+    COUPLED = "one number only where the whole stiffness is stale and its modes do not see each other"
 
     def __str__(self) -> str:
         return str(self.value)
@@ -104,6 +107,11 @@ class Rule(NamedTuple):
     noise: tuple[float, ...]
 
     @property
+    def one_age(self) -> bool:
+        """Whether what acts always has the same age."""
+        return self.shares is not None and bool(np.max(self.shares) == 1 == np.count_nonzero(self.shares))
+
+    @property
     def period(self) -> int:
         """Steps after which it repeats itself."""
         return sum(count for _, count in self.runs)
@@ -112,6 +120,29 @@ class Rule(NamedTuple):
     def memory(self) -> int:
         """S."""
         return len(self.runs[0][0]) - 1
+
+    @property
+    def ages(self) -> np.ndarray:
+        """Mean age [period] of what acts at every step, from what acts on a ramp."""
+        if self.shares is not None:
+            return np.array([np.arange(len(self.shares)) @ self.shares])
+        state, period = np.zeros(self.memory), self.period
+        found: list[float] = []
+        for _ in range(3 + self.memory // period):
+            found.clear()
+            at = 0
+            for one, count in self.runs:
+                for _ in range(count):
+                    after = one @ np.append(float(at), state)
+                    found.append(at - after[0])
+                    state, at = after[1:], at + 1
+            state = state - period  # the next period counts from 0 again
+        return np.round(found, 9)
+
+    def mixed(self) -> "Rule":
+        """The rule that averages over the same ages in every update."""
+        shares = self.shares if self.shares is not None else np.bincount(self.ages.astype(int)) / self.period
+        return Rule(((filter_of(shares), 1),), shares, (float(shares @ shares),))
 
 
 def _floats(tree: Any) -> tuple[jax.Array, Callable[[Any], Any]]:
@@ -186,9 +217,13 @@ def rule_of(rule: Any, interval: float, horizon: int) -> Rule:
         if not np.any(left):
             shares = np.trim_zeros(seen, "b") if np.any(seen) else seen[:1]
             return Rule(((filter_of(shares), 1),), shares, (float(noise[-1]),))
-    room = 1 << (period - 1).bit_length()  # one compiled program for many intervals
-    every = _slopes(rule, horizon, jnp.arange(room), jnp.full(room, typed))
-    return _joined(rule, horizon, *(np.asarray(part)[:period] for part in every))
+    if period == interval and rule.block_synchronous:  # within a block nothing but its first step differs
+        steps, noise = (np.asarray(part) for part in _slopes(rule, horizon, jnp.arange(2), jnp.full(2, typed)))
+        return Rule(
+            ((steps[0], 1), (steps[1], period - 1)), None, (float(noise[0]), *noise[1:].tolist() * (period - 1))
+        )
+    every = _slopes(rule, horizon, jnp.arange(period), jnp.full(period, typed))
+    return _joined(rule, horizon, *(np.asarray(part) for part in every))
 
 
 def _joined(rule: Any, horizon: int, matrices: np.ndarray, noise: np.ndarray) -> Rule:
@@ -527,7 +562,7 @@ class Loop:
         The second moment feeds back through one direction: with T the response of x to an error of what acts, it is
         where the mean of |T|^2 (1 - |Q|^2) over the unit circle is the number of draws. The least over the modes.
         """
-        if not all(mode._filter for mode in self.modes) or np.iscomplexobj(self.spectrum):
+        if not all(mode._leads for mode in self.modes) or np.iscomplexobj(self.spectrum):
             return Crossing(None, None, Reason.COUPLED)
         assert self.rule.shares is not None
         if np.count_nonzero(self.rule.shares) == 1:
@@ -547,6 +582,8 @@ class Loop:
             low, high = low / 2, low
         while excess(high) < 0:
             low, high = high, (high + top) / 2
+            if high > top * (1 - 1e-9):  # nothing is drawn in the mode that crosses
+                return Crossing(top)
         return Crossing(float(brentq(excess, low, high, xtol=1e-14 * top, rtol=1e-13)))
 
     def fed_back(self, rate: float) -> float:
@@ -563,6 +600,21 @@ class Loop:
                 break
             before, count = now, 2 * count
         return now
+
+    def outside(self, rate: float) -> int:
+        """How many multipliers of a filter are outside the unit circle: R less the determinant's turns along it."""
+        assert self.rule.shares is not None
+        r, points = len(self.fresh), 256 * (len(self.rule.shares) + 4)
+        for _ in range(8):
+            z = np.exp(1j * np.pi * np.arange(points + 1) / points)
+            aged = np.fft.fft(self.rule.shares, 2 * points)[: points + 1, None, None]
+            push = (rate * self.optimizer.transfer(z))[:, None, None] * (self.fresh + aged * self.stale)
+            function = np.linalg.det((z - 1)[:, None, None] * np.eye(r) - push)
+            jumps = np.angle(function[1:] / function[:-1])
+            if np.abs(jumps).max() < np.pi / 2 or points > 2**17:
+                break
+            points *= 4
+        return round(r - float(jumps.sum()) / np.pi)
 
     def spread(self, rate: float, noise: np.ndarray, reuse: bool = False) -> "Spread":
         """The stationary fluctuation under gradient noise of covariance `noise` [R, R] per update of one policy.
@@ -744,3 +796,68 @@ def drawn_loop_of(
     rule, draws = averaged()
     loop, _ = loop_of(replace(learner, staleness=rule), fresh, stale, momentum, interval)
     return None if loop is None else (loop, draws)
+
+
+class Intervals(NamedTuple):
+    """Ranges [first, last] of unstable refresh intervals up to `searched`, or why they were not searched."""
+
+    islands: list[list[int]] | None
+    searched: int | None = None
+    reason: Reason | str | None = None
+
+
+def unstable_intervals(
+    learner: Learner, fresh: np.ndarray, stale: np.ndarray, momentum: float, rate: float
+) -> Intervals:
+    """The refresh intervals at which the loop is unstable at a learning rate, up to `SEARCHED`.
+
+    Blocks are multiplied up once. Of a filter multipliers outside the unit circle are counted, by the argument
+    principle; the threshold of one constant age falls with the age where the whole stiffness is stale, so that there
+    one range is found by bisection. Up to `COUNTED` where they are counted.
+    """
+    rule: Any = learner.staleness
+    first = rule.smallest_interval
+    if not rule.whole_interval or averages(rule):
+        return Intervals(None, None, Reason.NOT_SEARCHED)
+    if rule.block_synchronous:
+        loop, reason = loop_of(learner, fresh, stale, momentum, 2)
+        flags = None if loop is None else _unstable_blocks(loop, rate)
+        return Intervals(None, None, reason) if flags is None else Intervals(_ranges(flags, 1), SEARCHED)
+    try:
+        horizon = rule.horizon_for(SEARCHED)
+        loop, reason = loop_of(replace(learner, horizon=horizon), fresh, stale, momentum, SEARCHED)
+    except ValueError:
+        loop, reason = None, None
+    if loop is not None and all(mode._leads for mode in loop.modes) and loop.rule.one_age:
+        known = loop
+
+        def lost(interval: int) -> bool:
+            here = replace(known, rule=rule_of(rule, interval, horizon), interval=interval)
+            return (here.threshold.value or 0.0) <= rate
+
+        at = bisect.bisect_left(range(first, SEARCHED + 1), True, key=lost) + first
+        return Intervals([[at, SEARCHED]] if at <= SEARCHED else [], SEARCHED)
+    horizon = rule.horizon_for(COUNTED)
+    loop, reason = loop_of(replace(learner, horizon=horizon), fresh, stale, momentum, first)
+    if loop is None or rule.period(COUNTED) != 1 or loop.rule.shares is None:
+        return Intervals(None, None, reason or Reason.NOT_SEARCHED)
+    every = [replace(loop, rule=rule_of(rule, one, horizon)) for one in range(first, COUNTED + 1)]
+    return Intervals(_ranges([one.outside(rate) > 0 for one in every], first), COUNTED)
+
+
+def _unstable_blocks(loop: Loop, rate: float) -> np.ndarray:
+    """Whether blocks of 1, 2, ... steps are unstable [SEARCHED]."""
+    optimizer, flags = loop.optimizer.at(np.array([rate])), np.zeros(SEARCHED, bool)
+    for mode in loop.modes:
+        one, other = (mode._step(step, optimizer)[0] for step, _ in loop.rule.runs)
+        maps = [one]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(SEARCHED - 1):
+                maps.append(other @ maps[-1])
+        flags |= ~(np.abs(ordered(np.array(maps))[:, 0]) < 1)
+    return flags
+
+
+def _ranges(flags: Any, first: int) -> list[list[int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, int), [0]])))
+    return [[int(a) + first, int(b) - 1 + first] for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -44,7 +44,7 @@ def _verdict(point: OperatingPoint, said: Statements) -> str:
 
 def _without_fixed_point(point: OperatingPoint) -> str:
     reason, weight, critical = point.linear.reason or "", point.hyper.kl_weight, point.linear.critical_kl_weight
-    if "vertex" not in reason:
+    if point.linear.slides:
         return f"no verdict: {reason}"
     text = f"the policy runs to a vertex: no interior fixed point at KL weight {weight:g}"
     if critical is not None:

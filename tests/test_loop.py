@@ -18,7 +18,7 @@ from settings import cells
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS, OPTIMIZERS, SAMPLERS, STALENESS, Lag, Learner, MixedAges, Optimizer, draws
-from bandit_lab.loop import LARGEST_MAP, Reason, drawn_loop_of, loop_of, response_of
+from bandit_lab.loop import LARGEST_MAP, Reason, drawn_loop_of, loop_of, response_of, unstable_intervals
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate
 from bandit_lab.simulation import check_drift
 from bandit_lab.theory.fluctuation import correlation
@@ -365,3 +365,29 @@ def test_what_cannot_be_said_has_its_reason():
         loop_of(learner_of("lag", "sgd"), nothing, one, 0.0, 2)[0].spread(0.1, one, reuse=True).reason
         is Reason.NO_BLOCKS
     )
+
+
+@pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_unstable_lags_by_bisection_are_those_that_are_counted(optimizer, momentum):
+    """Two stiffnesses, all stale: bisection on the threshold against roots counted at every lag. No kappa is 1 - mu,
+    the threshold of lag 1, where rounding decides."""
+    fresh, stale, found = np.zeros((2, 2)), np.diag([0.3, 0.1]), set()
+    other, _ = theirs("lag", optimizer, fresh, stale, momentum, 1)
+    for kappa in (0.003, 0.02, 0.12, 0.6, 5.0):
+        seen = unstable_intervals(learner_of("lag", optimizer), fresh, stale, momentum, kappa / 0.3)
+        counted = theory.islands(other, kappa / 0.3, 40)
+        assert [(first, 40) for first, _ in seen.islands if first <= 40] == counted
+        found.add(str(counted))
+    assert len(found) >= 3
+
+
+@pytest.mark.parametrize("rule", ["refresh", "pipeline", "lag"])
+def test_islands_of_unstable_intervals(rule):
+    """mu = 0.9, fresh 0.01, stale 0.8 of it: blocks of 30 to 43 steps alone. And two stiffnesses that do not commute."""
+    one, two = np.array([[0.01]]), np.array([[0.3, 0.1], [0.1, 0.2]])
+    for fresh, stale, rate in ((one, 0.8 * one, 1.0), (two, np.array([[0.2, 0.05], [0.05, 0.3]]), 1.1)):
+        seen = unstable_intervals(learner_of(rule, "sgd"), fresh, stale, 0.9, rate)
+        expected = theory.islands(theirs(rule, "sgd", fresh, stale, 0.9, 1)[0], rate, seen.searched)
+        assert [tuple(one) for one in seen.islands] == expected
+        assert seen.searched == (128 if rule == "lag" else 1024)

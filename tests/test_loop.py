@@ -384,7 +384,7 @@ def test_unstable_lags_by_bisection_are_those_that_are_counted(optimizer, moment
 
 @pytest.mark.parametrize("rule", ["refresh", "pipeline", "lag"])
 def test_islands_of_unstable_intervals(rule):
-    """mu = 0.9, fresh 0.01, stale 0.8 of it: blocks of 30 to 43 steps alone. And two stiffnesses that do not commute."""
+    """mu = 0.9, fresh 0.01, stale 0.8 of it: blocks of 30 to 43 steps alone. And two that do not commute."""
     one, two = np.array([[0.01]]), np.array([[0.3, 0.1], [0.1, 0.2]])
     for fresh, stale, rate in ((one, 0.8 * one, 1.0), (two, np.array([[0.2, 0.05], [0.05, 0.3]]), 1.1)):
         seen = unstable_intervals(learner_of(rule, "sgd"), fresh, stale, 0.9, rate)

@@ -34,7 +34,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 
-from bandit_lab.grpo import Learner, Mixture, averages
+from bandit_lab.grpo import Learner, Mixture, averages, draws
 from bandit_lab.measure.block import AT_ONCE
 from bandit_lab.measure.frozen_moment import FAR
 
@@ -211,18 +211,19 @@ def filter_of(shares: np.ndarray) -> np.ndarray:
 @lru_cache(maxsize=4096)
 def rule_of(rule: Any, interval: float, horizon: int) -> Rule:
     """The matrices of a staleness rule that remembers `horizon` steps. ValueError where it never repeats itself."""
-    period, typed = int(rule.period(interval)), jnp.asarray(interval)
+    period = int(rule.period(interval))
+    typed = np.asarray(interval, np.int32 if rule.whole_interval else float)
     if period == 1:
         seen, left, noise = (np.asarray(part) for part in _response(rule, horizon, typed))
         if not np.any(left):
             shares = np.trim_zeros(seen, "b") if np.any(seen) else seen[:1]
             return Rule(((filter_of(shares), 1),), shares, (float(noise[-1]),))
     if period == interval and rule.block_synchronous:  # within a block nothing but its first step differs
-        steps, noise = (np.asarray(part) for part in _slopes(rule, horizon, jnp.arange(2), jnp.full(2, typed)))
+        steps, noise = (np.asarray(part) for part in _slopes(rule, horizon, np.arange(2), np.full(2, typed)))
         return Rule(
             ((steps[0], 1), (steps[1], period - 1)), None, (float(noise[0]), *noise[1:].tolist() * (period - 1))
         )
-    every = _slopes(rule, horizon, jnp.arange(period), jnp.full(period, typed))
+    every = _slopes(rule, horizon, np.arange(period), np.full(period, typed))
     return _joined(rule, horizon, *(np.asarray(part) for part in every))
 
 
@@ -287,46 +288,58 @@ class Response:
         return float(bottom.sum()) / unit, -float(order @ bottom) / unit, -float(order @ top) / unit
 
 
-@lru_cache(maxsize=256)
-def response_of(optimizer: Any, momentum: float) -> Response | None:
-    """The matrices of an optimiser at a momentum; None where it is not linear near rest, component by component."""
-    size, mu = 3, jnp.asarray(float(momentum))
-    theta = jnp.linspace(0.3, 0.7, size)
+_COMPONENTS = 3  # that an optimiser is tried on
 
-    def moved(rate: Any, v: Any, theta: Any) -> Any:
+
+@lru_cache(maxsize=64)
+def _tried(optimizer: Any) -> Callable[..., Any]:
+    """(learning rate, momentum) -> (slope, value at rest, slope along the parameters, error of the slope) of an update.
+
+    The vector is the gradient and all that the optimiser remembers of it.
+    """
+    size, start = _COMPONENTS, np.linspace(0.3, 0.7, _COMPONENTS)
+
+    def moved(rate: Any, mu: Any, v: Any, theta: Any) -> Any:
         made = optimizer.build(rate, mu)
-        state = jax.tree.map(_stands, made.init(theta))
-        _, back = _floats(state)
+        _, back = _floats(jax.tree.map(_stands, made.init(theta)))
         change, after = made.update(v[:size], back(v[size:]), theta)
         return jnp.concatenate([change, _floats(after)[0]])
 
-    state = jax.eval_shape(lambda: _floats(optimizer.build(jnp.asarray(0.1), mu).init(theta))[0])
-    near = np.random.default_rng(0).standard_normal(size + state.size)
-
-    @jax.jit
-    def looked(rate: Any) -> Any:
-        zero = jnp.zeros(size + state.size)
-        slope = jax.jacfwd(moved, 1)(rate, zero, theta)
-        rest = moved(rate, zero, theta)
-        held = jax.jvp(lambda at: moved(rate, zero, at), (theta,), (jnp.ones(size),))[1]
-        seen = jnp.stack([(moved(rate, scale * near, theta) - rest) / scale for scale in (1e-3, 1e-6)])
+    def looked(rate: Any, mu: Any) -> Any:
+        theta = jnp.asarray(start)
+        state = _floats(optimizer.build(rate, mu).init(theta))[0]
+        zero, near = jnp.zeros(size + state.size), np.random.default_rng(0).standard_normal(size + state.size)
+        slope = jax.jacfwd(moved, 2)(rate, mu, zero, theta)
+        rest = moved(rate, mu, zero, theta)
+        held = jax.jvp(lambda at: moved(rate, mu, zero, at), (theta,), (jnp.ones(size),))[1]
+        seen = jnp.stack([(moved(rate, mu, scale * near, theta) - rest) / scale for scale in (1e-3, 1e-6)])
         return slope, rest, held, seen - slope @ near
 
-    if state.size % size:
-        return None
-    found = [tuple(np.asarray(part) for part in looked(jnp.asarray(rate))) for rate in (1.0, 2.0, 0.37)]
-    for slope, rest, held, missed in found:
-        whole = np.kron(slope[::size, ::size], np.eye(size))
-        scale = _LINEAR * np.abs(slope).max() if np.isfinite(slope).all() else 0.0
-        missing = np.concatenate([np.ravel(one) for one in (slope - whole, rest, held, missed * 1e-3)])
+    return jax.jit(jax.vmap(looked, (0, None)))
+
+
+@lru_cache(maxsize=256)
+def response_of(optimizer: Any, momentum: float) -> Response | None:
+    """The matrices of an optimiser at a momentum; None where it is not linear near rest, component by component."""
+    size, rates, tried = _COMPONENTS, np.array([1.0, 2.0, 0.37]), _tried(optimizer)
+    units = []
+    for slope, rest, held, missed in zip(*map(np.asarray, tried(rates, np.float64(momentum))), strict=True):
+        if len(slope) % size or not np.isfinite(slope).all():
+            return None
+        units.append(slope[::size, ::size])
+        apart = slope - np.kron(units[-1], np.eye(size))
+        missing = np.concatenate([np.ravel(one) for one in (apart, rest, held, missed * 1e-3)])
+        scale = _LINEAR * np.abs(slope).max()
         if not (scale > 0 and np.abs(missing).max() <= scale):
             return None
-    units = [one[0][::size, ::size] for one in found]
-    answer = Response(units[0])
-    z = np.array([1.7, -1.3, 0.4 + 1.2j])
-    for unit, rate in zip(units[1:], (2.0, 0.37), strict=True):
+    answer, z = Response(units[0]), np.array([1.7, -1.3, 0.4 + 1.2j])
+    for unit, rate in zip(units[1:], rates[1:], strict=True):
         if not np.allclose(Response(unit).transfer(z), rate * answer.transfer(z), rtol=_LINEAR, atol=0):
-            return Response(units[0], lambda rate: np.asarray(looked(jnp.asarray(rate))[0])[::size, ::size])
+
+            def slope_at(rate: float) -> np.ndarray:
+                return np.asarray(tried(np.array([rate]), np.float64(momentum))[0])[0][::size, ::size]
+
+            return Response(units[0], slope_at)
     return answer
 
 
@@ -775,15 +788,26 @@ def loop_of(
       (0.25, 'flip', 0.125)
     """
     rule: Any = learner.staleness
-    horizon = max(learner.horizon, rule.horizon_for(interval))
-    try:
-        known = rule_of(rule, interval, horizon)
-    except ValueError as error:
-        return None, Reason.DRAWN if getattr(rule, "averaged", None) else str(error)
-    optimizer = response_of(learner.optimizer, momentum)
-    if optimizer is None:
-        return None, Reason.NOT_LINEAR
+    if (reason := no_loop(learner, interval)) is not None:
+        return None, reason
+    known, optimizer = rule_of(rule, interval, horizon_of(learner, interval)), response_of(learner.optimizer, momentum)
+    assert optimizer is not None
     return Loop(fresh, stale, known, optimizer, interval, rule.block_synchronous), None
+
+
+def horizon_of(learner: Learner, interval: float) -> int:
+    """Steps that the learner's rule remembers, or has to remember for this interval."""
+    return max(learner.horizon, learner.staleness.horizon_for(interval))
+
+
+def no_loop(learner: Learner, interval: float) -> Reason | str | None:
+    """Why a learner has no loop, or None."""
+    rule: Any = learner.staleness
+    try:
+        rule.period(interval)
+    except ValueError as error:
+        return Reason.DRAWN if draws(rule) else str(error)
+    return Reason.NOT_LINEAR if response_of(learner.optimizer, 0.5) is None else None
 
 
 def drawn_loop_of(

@@ -29,7 +29,7 @@ from bandit_lab.grpo import (
     draws,
     resampled,
 )
-from bandit_lab.loop import Crossing, Loop, Reason, Rule, drawn_loop_of, filter_of, loop_of, spectrum
+from bandit_lab.loop import Crossing, Loop, Reason, Rule, drawn_loop_of, filter_of, loop_of, no_loop, spectrum
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulation import drift_name
@@ -136,7 +136,7 @@ class LinearTheory:
         if self.policy is None:
             return self.reason
         rule = self.learner.staleness
-        found = loop_of(self.learner, *self.parts, 0.5, max(rule.smallest_interval, 1))[1]
+        found = no_loop(self.learner, max(rule.smallest_interval, 1))
         if found is Reason.NOT_LINEAR:
             return f"no linear theory of the optimiser {self.convention}"
         return None if found is None else str(found)

@@ -29,7 +29,18 @@ from bandit_lab.grpo import (
     draws,
     resampled,
 )
-from bandit_lab.loop import Crossing, Loop, Reason, Rule, drawn_loop_of, filter_of, loop_of, no_loop, spectrum
+from bandit_lab.loop import (
+    Crossing,
+    Loop,
+    Reason,
+    Rule,
+    drawn_loop_of,
+    filter_of,
+    loop_of,
+    no_loop,
+    response_of,
+    spectrum,
+)
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulation import drift_name
@@ -165,11 +176,14 @@ class LinearTheory:
             return RateThreshold.absent(str(Reason.REPELS))
         if self.given_ages:
             return RateThreshold.absent(NO_INTERVAL)
-        rate = self._damping(interval, momentum) / (interval * self.largest) if interval else None
+        rate = self.inertia(momentum)[0] / (interval * self.largest) if interval else None
         return RateThreshold.of(rate, "the law has no bound at refresh interval 0")
 
-    def _damping(self, interval: float, momentum: float) -> float:
-        return self.loop(momentum, interval).optimizer.inertia[0]
+    def inertia(self, momentum: float) -> tuple[float, float, float]:
+        """`Response.inertia` of the optimiser, which must be linear."""
+        found = response_of(self.learner.optimizer, momentum)
+        assert found is not None
+        return found.inertia
 
     def threshold(self, interval: float, momentum: float) -> RateThreshold:
         """First learning rate that loses stability, exactly; with drawn ages that of the mean square."""
@@ -206,9 +220,9 @@ class LinearTheory:
         """Of the policy that acts [steps]."""
         return float(self.loop(momentum, interval).rule.ages.mean())
 
-    def oscillator(self, rate: float, momentum: float, lag: float, interval: float = 1) -> theory.Oscillator:
+    def oscillator(self, rate: float, momentum: float, lag: float) -> theory.Oscillator:
         """Mass M/eta and damping A/eta - K (lag - a) of the stiffest mode, by the optimiser's matrices."""
-        law, inertia, ahead = self.loop(momentum, interval).optimizer.inertia
+        law, inertia, ahead = self.inertia(momentum)
         damping = law / rate - self.largest * (lag - ahead)
         return theory.Oscillator(inertia / rate, damping, self.largest, self.convention)
 
@@ -225,7 +239,7 @@ class LinearTheory:
             return RateThreshold.absent(str(Reason.REPELS))
         if self.given_ages:
             return RateThreshold.absent(NO_INTERVAL)
-        law, inertia, ahead = self.loop(momentum, interval).optimizer.inertia
+        law, inertia, ahead = self.inertia(momentum)
         lag = interval - ahead
         inside = inertia**2 + inertia * law * lag
         if inside < 0 or (bottom := law * lag + 2 * inertia + 2 * math.sqrt(inside)) <= 0:
@@ -248,9 +262,9 @@ class LinearTheory:
         """kappa at which one mode loses stability where every policy is `age` steps old."""
         shares = np.eye(age + 1)[age]
         rule = Rule(((filter_of(shares), 1),), shares, (1.0,))
-        interval = max(self.learner.staleness.smallest_interval, 1)
-        one = self.loop(momentum, interval)
-        found = replace(one, fresh=np.zeros((1, 1)), stale=np.ones((1, 1)), rule=rule, interval=age).threshold
+        optimizer = response_of(self.learner.optimizer, momentum)
+        assert optimizer is not None
+        found = Loop(np.zeros((1, 1)), np.ones((1, 1)), rule, optimizer, age).threshold
         return found.value or math.inf
 
 

@@ -42,7 +42,7 @@ def document_of(settings: PredictSettings, learner: Learner, hyper: Hyper) -> Do
     rate, momentum, interval, _ = hyper
     point = OperatingPoint(settings, learner, hyper, linear)
     lag = linear.lag(interval, momentum)
-    oscillator, exact, law = linear.oscillator(rate, momentum, lag, interval), point.exact, point.law
+    oscillator, exact, law = linear.oscillator(rate, momentum, lag), point.exact, point.law
     margin = Value.of(exact.value and exact.value / rate, exact.reason or exact.note)
     spread = point.loop.spread(rate, np.array([[1 / learner.group_size / learner.prompts]]), settings.batch_reuse)
     std = Value.of(None if spread.average is None else math.sqrt(spread.average[0, 0]), str(spread.reason))

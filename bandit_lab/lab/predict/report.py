@@ -142,7 +142,7 @@ def _oscillator(point: OperatingPoint) -> list[Line]:
         mass, damping, stiffness = nothing, nothing, nothing if linear.policy is None else Value(linear.largest)
     else:
         lag = linear.lag(hyper.refresh_interval, hyper.momentum)
-        osc = linear.oscillator(hyper.learning_rate, hyper.momentum, lag, hyper.refresh_interval)
+        osc = linear.oscillator(hyper.learning_rate, hyper.momentum, lag)
         mass, damping, stiffness = (Value(float(one)) for one in (osc.mass, osc.damping, osc.stiffness))
     of = "the mean age as lag" if linear.given_ages else "the lag N"
     return [

@@ -87,7 +87,7 @@ def _ages(point: OperatingPoint) -> list[str]:
         mixed = replace(loop, rule=loop.rule.mixed()).threshold.value
         text = "The age is a function of time: its mean and its largest value guarantee nothing. Mixed within every"
         return [f"{text} update, the same ages would lose stability at learning rate {mixed:.4g}."]
-    law, _, ahead = linear.loop(momentum, interval).optimizer.inertia
+    law, _, ahead = linear.inertia(momentum)
     if not linear.given_ages or ahead:
         return []
     if point.kappa >= linear.on_policy(momentum):
@@ -118,7 +118,7 @@ def _damping(point: OperatingPoint) -> list[str]:
         return []
 
     def damping(lag: float) -> float:
-        return float(linear.oscillator(rate, momentum, lag, interval).damping)
+        return float(linear.oscillator(rate, momentum, lag).damping)
 
     if point.radius.value is None:
         return []
@@ -274,7 +274,7 @@ def _period(point: OperatingPoint) -> float:
 def _damping_ratio(point: OperatingPoint) -> float:
     check_linear(point)
     rate, momentum, interval, _ = point.hyper
-    osc = point.linear.oscillator(rate, momentum, point.linear.lag(interval, momentum), interval)
+    osc = point.linear.oscillator(rate, momentum, point.linear.lag(interval, momentum))
     if not float(osc.mass) > 0:
         raise Missing("no inertia at momentum 0")
     return float(osc.damping_ratio)

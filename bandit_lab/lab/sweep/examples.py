@@ -96,10 +96,10 @@ def _oscillators(
     result = []
     if linear.unsupported_reason():
         return np.full(steps + 1, np.nan), np.full(steps + 1, np.nan)
-    heavier = 0.5 * linear.loop(momentum, interval).optimizer.inertia[0] / rate  # the symmetric mass
+    heavier = 0.5 * linear.inertia(momentum)[0] / rate  # the symmetric mass
     ages = linear.mean_age(interval, momentum)
     for lag in (ages if linear.given_ages else float(interval), ages):
-        osc = linear.oscillator(rate, momentum, lag, interval)
+        osc = linear.oscillator(rate, momentum, lag)
         osc = replace(osc, mass=osc.mass + heavier)
         with np.errstate(over="ignore", invalid="ignore"):
             result.append(np.asarray(theory.response(osc, time, start, final)))

@@ -188,6 +188,16 @@ def test_search_for_unstable_intervals_is_bounded_and_says_so(staleness, interva
     assert f"up to {searched}" in capsys.readouterr().out
 
 
+def test_a_lag_of_a_thousand_steps_has_a_threshold_and_says_why_it_has_no_multipliers():
+    """By the closed form of a constant lag. Planted: taken for drawn ages, of which the mean square is judged."""
+    summary = predict("staleness=lag", "refresh_interval=1000", "learning_rate=0.0001", "dynamics=mean_field")
+    exact = theory.exact("lag", 1000, 0.9).kappa / summary["stiffness"]
+    assert summary["thresholds"]["learning_rate"]["exact"] == pytest.approx(exact, rel=1e-9)
+    assert summary["verdict"].startswith("stable: eta is")
+    assert "mean square" not in summary["verdict"]
+    assert "600" in summary["spectral_radius_reason"]
+
+
 def test_lag_with_a_fresh_part_is_searched_less_far():
     summary = predict("staleness=lag", "estimator=ratio", "refresh_interval=4", "dynamics=mean_field")
     assert summary["thresholds"]["refresh_interval"]["searched_up_to"] == 128

@@ -125,6 +125,8 @@ def test_the_loop_is_the_theorys(rule, optimizer, estimator, sampler, arms):
         compared(loop, *other, 1e-9, single=rule != "random_mean")
 
 
+SMOOTH, ALONE = ("exact", "temperature", "logit_noise"), [name for name in ESTIMATORS if name not in ("tpo", "gspo")]
+"""Samplers and estimators whose runs XLA compiles as one program of many lanes."""
 GROWN = [
     ("refresh", "sgd", "ratio", "exact", 2),
     ("lag", "nesterov", "frozen", "temperature", 3),
@@ -133,13 +135,25 @@ GROWN = [
 ]
 
 
+def near_threshold(loop, interval, momentum):
+    """Two learning rates on either side of it, at which a run of `growth_rate` stays small: it grows e-fold at most."""
+    steps, apart = 150 * (interval + 1 / (1 - momentum)), 5e-4
+    growth = np.log(abs(loop.multipliers((1 + apart) * loop.threshold.value)[0])) / loop.rule.period
+    apart *= min(1.0, 1 / (growth * steps))
+    return loop.threshold.value * np.array([1 - apart, 1 + apart])
+
+
 @pytest.mark.parametrize(
     "setting",
     [pytest.param(one, marks=() if one == GROWN[0] else pytest.mark.slow) for one in GROWN]
-    + [pytest.param(one, marks=pytest.mark.nightly) for one in KEPT if one not in GROWN],
+    + [
+        pytest.param(one, marks=pytest.mark.nightly)
+        for one in KEPT
+        if one not in GROWN and one[3] in SMOOTH and one[2] in ALONE
+    ],
 )
 def test_a_displaced_run_grows_as_the_largest_multiplier(setting):
-    """On both sides of the threshold, a two-thousandth off it; a reading is good to 2e-4 per step."""
+    """On both sides of the threshold, a two-thousandth off it or less; a reading is good to 2e-4 per step."""
     rule, optimizer, estimator, sampler, arms = setting
     found = rest(estimator, sampler, arms)
     if isinstance(found, str):
@@ -151,7 +165,7 @@ def test_a_displaced_run_grows_as_the_largest_multiplier(setting):
     known = {n: loop for n, loop in loops.items() if loop.threshold.value}
     if not known:
         pytest.skip("stable at every learning rate, or repelled at every one")
-    rates = np.array([loop.threshold.value * factor for loop in known.values() for factor in (0.9995, 1.0005)])
+    rates = np.concatenate([near_threshold(loop, n, momentum) for n, loop in known.items()])
     every = np.repeat(list(known), 2)
     grid = cells(rates, momentum, every, 1.5)
     theta = np.tile(point.theta, (len(rates), 1))

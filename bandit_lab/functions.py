@@ -107,6 +107,7 @@ def predict(
     kl_estimator: KLEstimatorName | Options | KL = "exact",
     sampler: SamplerName | Options | Sampler = "exact",
     correction: CorrectionName | Options | Correction = "none",
+    stiffness: float | Sequence[float] | None = None,
     refresh_interval: float = 1,
     learning_rate: float | Schedule = 0.05,
     momentum: float = 0.9,
@@ -124,6 +125,8 @@ def predict(
     """Closed-form and exact predictions for one setting: `python -m bandit_lab predict`.
 
     Args:
+      stiffness: in place of a bandit and its advantage, estimator and KL term: the curvature of a run [reward per
+        parameter^2], or [fresh, stale], what is felt at the current policy and at the one that acted.
       refresh_interval: N [steps]. learning_rate: eta [logits per unit gradient]. kl_weight: beta [reward per nat].
       steps: length of a run on a schedule.
 
@@ -136,6 +139,8 @@ def predict(
     Example:
       >>> predict(refresh_interval=8, momentum=0).bifurcation
       'flip'
+      >>> predict(stiffness=0.5, refresh_interval=4, momentum=0).thresholds.learning_rate.exact
+      1.0
     """
     return _as(Prediction, _called("predict", {**locals()}))
 

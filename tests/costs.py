@@ -28,7 +28,6 @@ KEPT = frozenset(
         "lab/test_check.py::test_a_failed_check_exits_1_and_says_how_often",
         "lab/test_extending.py::test_the_advantage_that_divides_by_a_spread",
         "lab/test_predict.py::test_a_hot_sampler_collapses_mean_only_training",
-        "lab/test_predict.py::test_unstable_lags_by_bisection_are_those_that_are_counted",
         "lab/test_reproduce.py::test_a_signal_half_way_loses_only_the_piece_at_work",
         "lab/test_sweep.py::test_folder_holds_what_is_promised",
         "measure/test_adam.py::test_closed_mean_curve_without_second_moments_is_the_exact_mean",

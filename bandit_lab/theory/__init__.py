@@ -6,7 +6,6 @@
     thresholds       leading order, exact threshold and oscillation onset for refresh, lag, pipeline (one stiffness)
     block_map        the linear map of one block for any fresh/stale matrices
     stability        multipliers, first unstable learning rate or interval, islands, onset; steps per cycle of a mode
-    long_lag         the same for a lag whose map would be a large matrix; spectrum of the fluctuation
     group_law        h(J), c_G(p): what a group of G does to the mean gradient
     signal           the same as a function of the policy, binary or general rewards
     fixed_points     interior fixed points, which one attracts, critical KL weight

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandit_lab.theory import long_lag
 from bandit_lab.theory.block_map import LinearLoop, Matrix
 from bandit_lab.theory.stability import spectral_radius
 from bandit_lab.theory.stationary import stationary_covariance
@@ -39,15 +38,8 @@ def correlation(
     radius, steps = spectral_radius(loop, learning_rate, refresh_interval), loop.steps_per_map(int(refresh_interval))
     decay = -steps / np.log(radius) if 0 < radius < 1 else 0.0
     found = stationary_covariance(loop, learning_rate, refresh_interval, noise, batch_reuse)
-    if found.average is None:
-        return None
     if found.state is None:
-        lag, still = int(refresh_interval), np.zeros(1)
-        covariance = long_lag.autocovariance(loop, learning_rate, lag, noise, radius, maps)
-        assert covariance is not None  # there was one for no later steps
-        values = np.einsum("k,jkl,l->j", direction, covariance, direction)
-        whole = direction @ long_lag.spectrum(loop, learning_rate, lag, noise, still)[0].real @ direction
-        return Correlation(values, float(whole / values[0]), decay)
+        return None
     matrix, state = loop.map(learning_rate, refresh_interval), found.state
     probe = np.zeros(state.shape[0])
     probe[: loop.size] = direction
@@ -74,11 +66,8 @@ def spectrum(
     `frequencies` w [F] in radians per map. None where the loop is not stable.
     """
     found = stationary_covariance(loop, learning_rate, refresh_interval, noise, batch_reuse)
-    if found.average is None:
-        return None
     if found.state is None:
-        density = long_lag.spectrum(loop, learning_rate, int(refresh_interval), np.atleast_2d(noise), frequencies)
-        return np.einsum("k,fkl,l->f", direction, density, direction).real
+        return None
     matrix, state = loop.map(learning_rate, refresh_interval), found.state
     source = state - matrix @ state @ matrix.T
     probe = np.zeros(len(state))

@@ -1,8 +1,7 @@
 """What the multipliers of a linear loop say: margins, first loss of stability, instability islands, onset.
 
 A crossing is found by a scan from below and a root of (spectral radius - 1), so that it is the first one from below up
-to the resolution of the scan: an unstable window narrower than one scan step (`points_per_decade`) is missed. Where
-the map would be a large matrix (`lag`) the multipliers and the first crossing come from `long_lag` instead.
+to the resolution of the scan: an unstable window narrower than one scan step (`points_per_decade`) is missed.
 
 How long a cycle of the dominant mode takes: its phase followed through the steps of a block.
 
@@ -18,7 +17,6 @@ import numpy as np
 from scipy.optimize import brentq
 
 from bandit_lab import _checks
-from bandit_lab.theory import long_lag
 from bandit_lab.theory.block_map import LinearLoop, Matrix, assemble_block
 from bandit_lab.theory.conventions import gain
 
@@ -48,10 +46,6 @@ def eigenvalues(matrix: Matrix) -> np.ndarray:
 def multipliers(loop: LinearLoop, learning_rate: float, refresh_interval: float) -> np.ndarray:
     """Floquet multipliers [k] per block (`lag`, `random`: per step), largest modulus first."""
     loop.check_interval(refresh_interval)
-    if long_lag.is_long(loop, refresh_interval):
-        found = long_lag.multipliers(loop, learning_rate, int(refresh_interval))
-        if found is not None:
-            return found
     return eigenvalues(loop.map(learning_rate, refresh_interval))
 
 
@@ -87,9 +81,6 @@ def first_unstable_learning_rate(
     loop.check_interval(refresh_interval)
     grid = _scan_grid(loop, refresh_interval, points_per_decade, upper)
     beyond = Crossing(None, None, f"stable up to learning rate {grid[-1]:.6g}, the end of the scan")
-    if long_lag.is_long(loop, refresh_interval):
-        found = long_lag.first_crossing(loop, int(refresh_interval))
-        return beyond if found is None or found[0] > grid[-1] else Crossing(found[0], kind_of(found[1]))
     previous = grid[0]
     for chunk in np.array_split(grid, max(1, len(grid) // 16)):
         radius = np.abs(eigenvalues(loop.map(chunk, refresh_interval))[..., 0])
@@ -137,26 +128,14 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
     stiffness = np.linalg.eigvals(loop.total)
     if np.any(np.abs(stiffness.imag) > _REAL * np.abs(stiffness).max()):
         return Crossing(0.0, "neimark_sacker", COMPLEX)
-    long, guess = long_lag.is_long(loop, refresh_interval), None
-
-    def slow_at(rate: float) -> np.ndarray:
-        nonlocal guess
-        guess = long_lag.multipliers(loop, rate, int(refresh_interval), guess)
-        return (multipliers(loop, rate, refresh_interval) if guess is None else guess)[: loop.size]
 
     def rings(rate: float | np.ndarray) -> np.ndarray:
-        if long:
-            slow = np.array([slow_at(one) for one in np.ravel(rate)]).reshape(*np.shape(rate), loop.size)
-        else:
-            slow = eigenvalues(loop.map(rate, refresh_interval))[..., : loop.size]
+        slow = eigenvalues(loop.map(rate, refresh_interval))[..., : loop.size]
         tilted = np.abs(np.where(np.isfinite(slow), slow.imag, 0.0)) > _REAL * np.abs(slow)
         return np.any(~np.isfinite(slow) | tilted | (slow.real < 0), axis=-1)
 
     grid = _scan_grid(loop, refresh_interval, points_per_decade, None)
     start, points = 1e-4 * (1 - loop.momentum), 200
-    if long:  # from a sixth of K eta = (1 - mu)^2/4, the onset where N (1 - mu) is small; elsewhere it is at the law
-        start = min(1.0, 2 * (1 - loop.momentum) * (refresh_interval + 1))
-        points = 1 + math.ceil(-points_per_decade * math.log10(start))
     grid = np.concatenate([np.geomspace(grid[0] * start, grid[0], points)[:-1], grid])
     previous = grid[0]
     for chunk in np.array_split(grid, max(1, len(grid) // 16)):
@@ -246,7 +225,7 @@ def period(loop: LinearLoop, learning_rate: float, refresh_interval: float) -> f
     Raises ValueError for a bad interval.
     """
     steps = loop.steps_per_map(int(refresh_interval))
-    if steps == 1 or long_lag.is_long(loop, refresh_interval):
+    if steps == 1:
         turned = abs(float(np.angle(multipliers(loop, learning_rate, refresh_interval)[0])))
     else:
         turned = abs(_turned(loop, learning_rate, steps))

@@ -18,7 +18,6 @@ from typing import NamedTuple
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.theory import long_lag
 from bandit_lab.theory.block_map import LinearLoop, Matrix, ones_complement
 from bandit_lab.theory.conventions import block_sums
 from bandit_lab.theory.stability import spectral_radius
@@ -27,8 +26,7 @@ from bandit_lab.theory.stability import spectral_radius
 class Stationary(NamedTuple):
     """Covariance of the position [n, n] at block points and averaged over phases; `state` at block points; or why not.
 
-    All three are None where the loop is not stable, with the reason in words; `state` also for a long lag, where the
-    covariance is the mean of the spectrum (`long_lag`).
+    All three are None where the loop is not stable, with the reason in words.
     """
 
     covariance: Matrix | None
@@ -65,10 +63,6 @@ def stationary_covariance(
     radius = spectral_radius(loop, learning_rate, refresh_interval)
     if not radius < 1:
         return Stationary(None, None, None, f"beyond the stability threshold (largest multiplier {radius:.6g})")
-    if long_lag.is_long(loop, refresh_interval):
-        found = long_lag.autocovariance(loop, learning_rate, int(refresh_interval), noise, radius)
-        if found is not None:
-            return Stationary(found[0], found[0], None)
     matrix, n, drive = loop.map(learning_rate, refresh_interval), loop.size, loop.noise_input(learning_rate)
     kick = np.zeros_like(matrix)
     if not blocks:

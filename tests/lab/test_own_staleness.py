@@ -178,7 +178,7 @@ def test_predict_gives_the_threshold_of_an_own_staleness_model(lag, momentum, ca
     assert found["thresholds"]["learning_rate"]["exact"] * found["stiffness"] == pytest.approx(kappa, rel=1e-6)
     assert found["verdict"].startswith("stable: eta is")
     assert "lag N" not in capsys.readouterr().out
-    assert found["oscillator"]["damping"] is None
+    assert found["oscillator"]["damping"] == pytest.approx((1 - momentum) / 0.05 - lag * found["stiffness"])
     rate = 1.1 * kappa / found["stiffness"]
     beyond, _ = predict(*given, f"learning_rate={rate}")
     assert beyond["verdict"].startswith("unstable: eta is 1.1 times above the exact threshold")

@@ -9,7 +9,8 @@ from settings import cells, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.app.settings.config import PredictSettings
-from bandit_lab.grpo import Ratio
+from bandit_lab.bandits import two_arm
+from bandit_lab.grpo import STALENESS, Learner, Optimizer, Ratio
 from bandit_lab.grpo.estimator.tpo import TPO
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, linearise, measured_linear, noise_covariance, signal_of
@@ -88,11 +89,15 @@ def test_options_of_an_advantage_reach_the_theory():
     assert signal("median", fixed) is None
 
 
-def linear(model="refresh", convention="heavy_ball", stiffness=0.3) -> LinearTheory:
-    matrix = np.array([[stiffness]])
-    return LinearTheory(
-        "G = infinity", "mean_field", 1.0, model, convention, np.ones(2) / 2, 0.5, 0 * matrix, matrix, True
-    )
+OPTIMISERS = {"heavy_ball": "sgd", "ema": "sgd_ema"}
+
+
+def linear(model="refresh", convention="heavy_ball", stale=0.3, fresh=0.0) -> LinearTheory:
+    optimizer = Optimizer(OPTIMISERS.get(convention, convention))
+    learner = Learner(two_arm(), staleness=STALENESS[model](), optimizer=optimizer)
+    parts = {"fresh": np.array([[fresh]]), "stale": np.array([[stale]])}
+    policy = {"policy": np.ones(2) / 2, "expected_reward": 0.5}
+    return LinearTheory("G = infinity", "mean_field", 1.0, learner, convention, **parts, **policy)
 
 
 @pytest.mark.parametrize("convention", theory.CONVENTIONS)
@@ -112,10 +117,7 @@ def test_onset_of_the_oscillator_is_its_critical_damping(interval, momentum, con
 @pytest.mark.parametrize("model", theory.MODELS)
 def test_closed_form_and_block_map_agree_on_thresholds(model):
     """The same loop with a trace of fresh stiffness goes through the block map instead of the closed form."""
-    stale = linear(model)
-    mixed = LinearTheory(
-        "", "", 1.0, model, "heavy_ball", np.ones(2) / 2, 0.5, np.array([[1e-12]]), np.array([[0.3]]), True
-    )
+    stale, mixed = linear(model), linear(model, fresh=1e-12)
     assert stale.wholly_stale
     assert not mixed.wholly_stale
     for interval in (2, 5):
@@ -169,12 +171,12 @@ def test_noise_of_an_estimator_that_weighs_on_policy_is_not_that_of_plain_gradie
 def test_a_complex_stiffness_has_a_closed_threshold_and_rings_at_once(model):
     """Two coupled directions and a stiffer real one: the pair loses stability first; no onset is read off a scan."""
     stale = np.array([[0.3, -0.1, 0.0], [0.1, 0.3, 0.0], [0.0, 0.0, 0.31]])
-    turning = replace(linear(model), fresh=0 * stale, stale=stale, policy=np.ones(4) / 4)
+    turning = replace(linear(model), fresh=0 * stale, stale=stale, policy=np.ones(4) / 4, _loops={})
     np.testing.assert_allclose(turning.turning, [0.3 + 0.1j])
     assert not len(linear(model).turning)
     for interval, momentum in ((1, 0.0), (4, 0.9)):
         found = turning.threshold(interval, momentum)
-        scanned = theory.first_unstable_learning_rate(turning.loop(momentum), interval)
+        scanned = theory.first_unstable_learning_rate(theory.LinearLoop(0 * stale, stale, momentum, model), interval)
         assert found.value == pytest.approx(scanned.value, rel=1e-9)
         onset = turning.onset(interval, momentum)
         assert onset.value == 0

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from bandit_lab import theory
-from bandit_lab.theory import long_lag, oscillator, period
+from bandit_lab.theory import oscillator, period
 from bandit_lab.theory.adaptive import adaptive_threshold, self_consistent_moment
 from bandit_lab.theory.ages import (
     averaged_ages_onset,
@@ -171,8 +171,7 @@ FRESH, STALE = np.array([[0.5, 0.1], [0.1, 0.3]]), np.array([[0.3, -0.2], [0.1, 
 NOISE, PROBE = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([1.0, -0.5])
 EVERY = [(*loop, False) for loop in LOOPS] + [(m, c, True) for m in ("refresh", "pipeline") for c in CONVENTIONS]
 EVERY += [("random", convention, False) for convention in CONVENTIONS]
-EVERY = [(*one, False) for one in EVERY] + [("lag", convention, False, True) for convention in CONVENTIONS]
-"""(model, convention, batch reuse, whether the lag counts as a long one, which has a way of its own)."""
+"""(model, convention, batch reuse)."""
 
 
 def at_work(model, convention):
@@ -194,18 +193,16 @@ def test_growth_per_step_is_that_of_the_steps(model, convention):
         assert loop.steps_per_map(interval) == steps.steps
 
 
-@pytest.mark.parametrize(("model", "convention", "reuse", "long"), EVERY)
-def test_the_stationary_state_is_that_of_the_steps(model, convention, reuse, long, monkeypatch):
+@pytest.mark.parametrize(("model", "convention", "reuse"), EVERY)
+def test_the_stationary_state_is_that_of_the_steps(model, convention, reuse):
     """Covariance at block points and averaged, of position and velocity; correlations, spectrum, decay: to 1e-8."""
-    if long:
-        monkeypatch.setattr(long_lag, "LARGEST_MATRIX", 0)
     loop, steps, rate, interval = at_work(model, convention)
     state, average = steps.stationary(rate, NOISE, reuse)
     found = stationary_covariance(loop, rate, interval, NOISE, reuse)
     np.testing.assert_allclose(found.covariance, steps.position(state), rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(found.average, average, rtol=1e-8, atol=1e-10)
-    if not long:  # the loop's w is the learning rate times the velocity
-        np.testing.assert_allclose(found.state[2:4, 2:4], rate**2 * state[:2, :2], rtol=1e-8, atol=1e-10)
+    velocity = found.state[2:4, 2:4]  # the loop's w is the learning rate times it
+    np.testing.assert_allclose(velocity, rate**2 * state[:2, :2], rtol=1e-8, atol=1e-10)
     together = correlation(loop, rate, interval, NOISE, PROBE, 60, reuse)
     whole, carried, values = np.eye(steps.size), state, []
     for t in range(steps.steps):
@@ -549,8 +546,6 @@ def unvaried(source):
     """Functions of the theory that take a convention, a model or a loop, and are not named in a test's source."""
     taking, words = set(), set(re.findall(r"\w+", source))
     for module in pkgutil.iter_modules(theory.__path__, "bandit_lab.theory."):
-        if module.name.endswith(".long_lag"):  # the same functions at long lags, see above and test_long_lag
-            continue
         for name, value in vars(importlib.import_module(module.name)).items():
             here = callable(value) and getattr(value, "__module__", "") == module.name and not name.startswith("_")
             if here and {"convention", "model", "loop"} & set(inspect.signature(value).parameters):

@@ -95,6 +95,7 @@ class SimulationSettings(Settings):
 class PredictSettings(Settings):
     """Settings of `predict`."""
 
+    stiffness: Any = setting(None, "", "in place of a bandit: the curvature of a run, or [fresh, stale]", LEARNER)
     verbose: bool = setting(False, "", "print every quantity, not some lines; -v for short", OUTPUT)
 
 

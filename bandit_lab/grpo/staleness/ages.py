@@ -102,6 +102,10 @@ class DrawnAges(MixedAges):
         """None: the ages are drawn. Raises ValueError."""
         raise ValueError("staleness: expected a rule that repeats itself, got ages (they are drawn)")
 
+    def averaged(self) -> tuple[MixedAges, int]:
+        """(the rule that averages over the same ages, how many of them are drawn in an update)."""
+        return MixedAges(self.shares), self.draws
+
 
 @dataclass(frozen=True)
 class OneDrawnAge(DrawnAges):

@@ -74,6 +74,10 @@ class Random(_Ages):
         """None: the ages are drawn. Raises ValueError."""
         raise ValueError("staleness: expected a rule that repeats itself, got random (its ages are drawn)")
 
+    def averaged(self) -> "tuple[RandomMean, int]":
+        """(the rule that averages over the same ages, how many of them are drawn in an update)."""
+        return RandomMean(), 1
+
 
 @register_staleness("random_mean")
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ import numpy as np
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.lab.check.result import NotApplicable, check, close, not_zero
 from bandit_lab.lab.check.subject import LAWS, Subject
-from bandit_lab.measure import find_fixed_point, generic_direction, measure_stiffness
+from bandit_lab.loop import Reason, loop_of
+from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, measure_stiffness
 from bandit_lab.measure.fixed_point import FixedPoint
 from bandit_lab.measure.floquet import floquet, floquet_threshold
 from bandit_lab.simulation import DYNAMICS
@@ -50,20 +51,37 @@ def growth(subject: Subject) -> str:
     interval = max(INTERVAL, learner.staleness.smallest_interval)
     learner = replace(learner, horizon=learner.staleness.horizon_for(interval))
     point, theta = _fixed_point(replace(subject, learner=learner))
-    try:
-        threshold = floquet_threshold(learner, subject.dynamics, MOMENTUM, interval, subject.kl_weight)
-        if not threshold.learning_rate:  # none, or the fixed point repels at every learning rate
-            raise NotApplicable(str(threshold.reason))
-        rates = threshold.learning_rate * np.array([0.999, 1.001])
-        found = [floquet(learner, subject.dynamics, Hyper(r, MOMENTUM, interval, subject.kl_weight)) for r in rates]
-    except ValueError as error:
-        raise NotApplicable(str(error)) from error
-    if any(one.reason or one.moment_source for one in found):
-        raise NotApplicable(found[0].reason or "its second moment is fed by noise: there is no noise-free run")
-    expected = [one.growth for one in found]
+    rates, expected = _predicted(learner, subject, point, interval)
     not_zero("growth per step", expected, least=SAME_GROWTH)
     seen = [_displaced(learner, subject, theta, point.basis, rate, interval) for rate in rates]
     return close("growth per step", seen, expected, 0.01, SAME_GROWTH)
+
+
+def _predicted(learner: Learner, subject: Subject, point: FixedPoint, interval: int) -> tuple[np.ndarray, list[float]]:
+    """Two learning rates, a thousandth off the threshold, and the growth per step at each: by the loop, or of an
+    optimiser that is not linear by differentiating the update as a whole."""
+    fresh, stale = fresh_and_stale(learner, subject.dynamics, subject.kl_weight, point)
+    loop, reason = loop_of(learner, fresh, stale, MOMENTUM, interval)
+    near = np.array([0.999, 1.001])
+    if loop is not None:
+        threshold = loop.threshold
+        if not threshold.value:  # none, or the fixed point repels at every learning rate
+            raise NotApplicable(str(threshold.reason))
+        rates = threshold.value * near
+        sizes = [loop.multipliers(rate) for rate in rates]
+        if any(isinstance(one, Reason) for one in sizes):
+            raise NotApplicable(str(Reason.TOO_LARGE))
+        return rates, [float(np.log(np.abs(np.asarray(one)[0]))) / loop.rule.period for one in sizes]
+    if reason is not Reason.NOT_LINEAR:
+        raise NotApplicable(str(reason))
+    whole = floquet_threshold(learner, subject.dynamics, MOMENTUM, interval, subject.kl_weight)
+    if not whole.learning_rate:
+        raise NotApplicable(str(whole.reason))
+    rates = whole.learning_rate * near
+    found = [floquet(learner, subject.dynamics, Hyper(r, MOMENTUM, interval, subject.kl_weight)) for r in rates]
+    if any(one.reason or one.moment_source for one in found):
+        raise NotApplicable(found[0].reason or "its second moment is fed by noise: there is no noise-free run")
+    return rates, [one.growth for one in found]
 
 
 def _displaced(

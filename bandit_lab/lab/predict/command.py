@@ -10,15 +10,14 @@ from bandit_lab.app.document import Document
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.lab.predict import build
+from bandit_lab.grpo import STALENESS, Hyper, Learner
+from bandit_lab.lab.predict import build, reduced
 from bandit_lab.lab.predict.linear import LinearTheory, linearise
 from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.report import document_of
 
-LARGEST = {"lag": 512}
-LARGEST_BLOCK = 65_536
-"""Largest refresh interval of the setting itself: a lag makes a matrix of that size, a block that many products."""
+LARGEST_BLOCK, LARGEST_LAG = 65_536, 4096
+"""Largest refresh interval of the setting itself: of blocks, and of a rule that keeps every policy so long."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +39,14 @@ def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
     interval = value_of(
         "refresh_interval", "refresh_interval", settings.refresh_interval, build.interval_rule(settings)
     )
-    largest = LARGEST.get(settings.staleness["name"], LARGEST_BLOCK)
+    blocks = STALENESS[settings.staleness["name"]]().block_synchronous
+    largest = LARGEST_BLOCK if blocks else LARGEST_LAG
     expected = f"at most {largest} with staleness={settings.staleness['name']}"
     _checks.require(interval <= largest, "refresh_interval", expected, settings.refresh_interval)
     learner = build.build_learner(settings, float(interval))
-    if reason := build.check_drift(learner, settings.dynamics):
+    if settings.stiffness is not None:
+        reduced.matrices(settings.stiffness)
+    elif reason := build.check_drift(learner, settings.dynamics):
         raise ValueError(f"{reason}; or predict with dynamics=mean_field")
     _checks.require("steps" not in explicit or bool(curves), "steps", "it beside a schedule", settings.steps)
     return PredictPlan(settings, learner, interval, curves)
@@ -57,6 +59,8 @@ def compute(plan: PredictPlan, progress: Progress) -> Document:
         peak = int(np.argmax(rates))
         settings = replace(settings, learning_rate=float(rates[peak]))
     hyper = Hyper(settings.learning_rate, settings.momentum, plan.interval, settings.kl_weight)
+    if settings.stiffness is not None:
+        return reduced.document_of(settings, learner, hyper)
     with progress.stage("fixed point and stiffness"):
         linear = linearise(learner, settings, settings.dynamics, hyper.kl_weight)
         if linear.policy is None:

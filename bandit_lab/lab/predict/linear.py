@@ -6,9 +6,7 @@ stiffness come in closed form where there is one, else from root finding and aut
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import expit
@@ -20,34 +18,39 @@ from bandit_lab.bandits import TabularBandit
 from bandit_lab.bandits.sequence import SequenceBandit
 from bandit_lab.grpo import (
     K3,
-    DrawnAges,
     Exact,
     Learner,
     LogitNoise,
     Masked,
-    MixedAges,
-    Mixture,
     OwnLaw,
     Temperature,
     Truncated,
     averages,
+    draws,
     resampled,
+)
+from bandit_lab.loop import (
+    Crossing,
+    Loop,
+    Reason,
+    Rule,
+    drawn_loop_of,
+    filter_of,
+    loop_of,
+    no_loop,
+    response_of,
+    spectrum,
 )
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulation import drift_name
 from bandit_lab.simulation.group_moment import group_moments
-from bandit_lab.theory.conventions import Convention, Model
 from bandit_lab.theory.signal import Signal
-from bandit_lab.theory.stability import repels
 from bandit_lab.theory.stiffness import ESTIMATORS
 
 ESTIMATORS_KNOWN = (*ESTIMATORS, "clipped", "clip_higher", "cispo")  # clips do nothing near a fixed point
 KL_KNOWN: dict[type, str] = {Exact: "exact", K3: "k3"}
-LOOPS = {**{model: model for model in theory.MODELS}, "random_mean": "random", "ages": "ages"}  # staleness -> model
-LARGEST_MAP = 600
-"""Size of a step map from which on its multipliers take seconds."""
-DRAWN = "ages drawn at every step multiply by random matrices; their average has multipliers"
+DRAWN = str(Reason.DRAWN)
 NO_INTERVAL = "the law has one interval, not ages"
 TURNING = (
     "neutral directions of this policy turn with its parameters, and its stiffness depends on where along them a run "
@@ -59,8 +62,6 @@ MOST_ANSWERS = 64
 _SAME_SPACE = 1e-9
 _AT_REST = 1e-10
 """Drift, reward per logit, up to which a point is one where it vanishes, and not one where it jumps across 0."""
-_REAL = 1e-10
-"""Imaginary parts of a spectrum up to this share of its largest modulus are rounding."""
 
 
 @dataclass(frozen=True)
@@ -74,29 +75,28 @@ class RateThreshold(Value):
     note: str = field(default="", kw_only=True)
 
     @classmethod
-    def at(cls, crossing: theory.Crossing, bifurcation: str | None = None) -> "RateThreshold":
-        """The result of a search of the theory."""
-        said = crossing.reason or ""
-        if crossing.value is None:
-            return cls.absent(said)
-        return cls(crossing.value, bifurcation=bifurcation, note=said)
+    def at(cls, crossing: Crossing) -> "RateThreshold":
+        """The result of a search of the loop."""
+        said = "" if crossing.reason is None else str(crossing.reason)
+        return cls.absent(said) if crossing.value is None else cls(crossing.value, bifurcation=crossing.kind, note=said)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LinearTheory:
     """One drift at one KL weight near its fixed point.
 
-    policy [K], expected_reward: the fixed point, or None with `reason` and the least KL weight that has one. policies
-    [X, K]: of every prompt, `policy` being the first of them. fresh, stale: [R, R] stiffness in reward per logit^2, in
-    a basis of the directions that change the policy. closed_form: whether they come from a formula. note: what to know
-    beside the numbers. ages: the distribution of staleness=ages.
+    policy [K], expected_reward: the fixed point, or None with `reason` and the least KL weight that has one. slides:
+    whether the mean update jumps across 0 there. policies [X, K]: of every prompt, `policy` the first of them. fresh,
+    stale: [R, R] stiffness in reward per logit^2, in a basis of the directions that change the policy. closed_form:
+    whether they come from a formula. note: what to know beside the numbers.
     """
 
     drift: str
     dynamics: str
     kl_weight: float
-    model: str
+    learner: Learner
     convention: str
+    slides: bool = False
     policy: np.ndarray | None = None
     expected_reward: float | None = None
     fresh: np.ndarray | None = None
@@ -106,18 +106,18 @@ class LinearTheory:
     critical_kl_weight: float | None = None
     policies: np.ndarray | None = None
     note: str | None = None
-    ages: MixedAges | None = None
+    _loops: dict[tuple[float, float], Loop] = field(default_factory=dict, repr=False)
 
     @property
     def drawn(self) -> bool:
         """Whether an age is drawn at every step."""
-        return self.model == "random" or isinstance(self.ages, DrawnAges)
+        return draws(self.learner.staleness)
 
     @property
     def spectrum(self) -> np.ndarray:
         """Eigenvalues [R] of fresh + stale, largest real part first, real where they are."""
         fresh, stale = self.parts
-        return _spectrum(fresh + stale)
+        return spectrum(fresh + stale)
 
     @property
     def parts(self) -> tuple[np.ndarray, np.ndarray]:
@@ -140,140 +140,132 @@ class LinearTheory:
     def turning(self) -> np.ndarray:
         """The complex stiffnesses [.] of a drift that is no gradient, those with positive imaginary part."""
         values = self.spectrum
-        return values[values.imag > _REAL * np.abs(values)] if np.iscomplexobj(values) else np.empty(0, complex)
+        return values[values.imag > 0] if np.iscomplexobj(values) else np.empty(0, complex)
 
     def unsupported_reason(self) -> str | None:
         """The reason why thresholds cannot be predicted, or None."""
         if self.policy is None:
             return self.reason
-        if self.drawn:
-            return DRAWN
-        if self.model not in LOOPS:
-            return f"no linear theory of staleness={self.model}"
-        if self.ages is not None and len(self.ages.shares) * len(self.parts[0]) > LARGEST_MAP:
-            return f"more ages than a step map of size {LARGEST_MAP} holds"
-        known = self.convention in theory.CONVENTIONS
-        return None if known else f"no linear theory of the optimiser {self.convention}"
+        rule = self.learner.staleness
+        found = no_loop(self.learner, max(rule.smallest_interval, 1))
+        if found is Reason.NOT_LINEAR:
+            return f"no linear theory of the optimiser {self.convention}"
+        return None if found is None else str(found)
 
-    def loop(self, momentum: float) -> theory.LinearLoop:
-        """The linear loop at a momentum."""
-        shares = (1.0,) if self.ages is None else self.ages.shares
-        return theory.LinearLoop(*self.parts, momentum, LOOPS[self.model], self.convention, shares)
+    def loop(self, momentum: float, interval: float) -> Loop:
+        """The linear loop, where there is one: `drawn` ages are averaged."""
+        if (interval, momentum) not in self._loops:
+            arguments = (self.learner, *self.parts, momentum, interval)
+            drawn = drawn_loop_of(*arguments)
+            found = loop_of(*arguments)[0] if drawn is None else drawn[0]
+            assert found is not None
+            self._loops[interval, momentum] = found
+        return self._loops[interval, momentum]
+
+    @property
+    def given_ages(self) -> bool:
+        """Whether the rule has a distribution of ages in whole steps: a mean and a largest, not one interval."""
+        rule = self.learner.staleness
+        return rule.whole_interval and (averages(rule) or self.drawn)
 
     def law(self, interval: float, momentum: float) -> RateThreshold:
-        """Leading-order learning rate: K eta N = 1 - mu in the heavy-ball convention."""
+        """Leading-order learning rate: K eta N = 1 - mu in the heavy-ball convention, by the optimiser's mean step."""
         if reason := self.unsupported_reason():
             return RateThreshold.absent(reason)
         if self.largest <= 0:
-            return RateThreshold.absent("the fixed point repels")
-        if self.ages is not None:
+            return RateThreshold.absent(str(Reason.REPELS))
+        if self.given_ages:
             return RateThreshold.absent(NO_INTERVAL)
-        rate = theory.leading_order(interval, momentum, theory.as_convention(self.convention)) / self.largest
+        rate = self.inertia(momentum)[0] / (interval * self.largest) if interval else None
         return RateThreshold.of(rate, "the law has no bound at refresh interval 0")
+
+    def inertia(self, momentum: float) -> tuple[float, float, float]:
+        """`Response.inertia` of the optimiser, which must be linear."""
+        found = response_of(self.learner.optimizer, momentum)
+        assert found is not None
+        return found.inertia
 
     def threshold(self, interval: float, momentum: float) -> RateThreshold:
         """First learning rate that loses stability, exactly; with drawn ages that of the mean square."""
-        if self.drawn and self.policy is not None and self.convention in theory.CONVENTIONS:
-            if not self.wholly_stale:
-                return RateThreshold.absent(DRAWN)
-            return RateThreshold(self.mean_square(interval, momentum) / self.largest)
+        if self.drawn and self.policy is not None:
+            found = self.mean_square(interval, momentum)
+            return RateThreshold.absent(DRAWN) if found.value is None else RateThreshold(found.value)
         if reason := self.unsupported_reason():
             return RateThreshold.absent(reason)
-        if self.wholly_stale and self.model in theory.MODELS:
-            exact = theory.exact(*self._scalar_loop_arguments(interval, momentum))
-            return RateThreshold(exact.kappa / self.largest, bifurcation=exact.bifurcation)
-        if self.wholly_stale and self.ages is not None:
-            exact = theory.averaged_ages_threshold(*self._averaged_ages_arguments(self.ages, interval, momentum))
-            return RateThreshold(exact.kappa / self.largest, bifurcation=exact.bifurcation)
-        stale = not np.any(self.fresh) and self.model in theory.MODELS
-        if stale and len(self.turning) and self.spectrum.real.min() > 0:
-            modes = (self._threshold_of_mode(stiffness, interval, momentum) for stiffness in self.spectrum)
-            return min(modes, key=lambda mode: mode.value or 0.0)
-        crossing = theory.first_unstable_learning_rate(self.loop(momentum), interval)
-        # A flip from step to step is +1 over a block of an even number of steps.
-        kind = "flip" if crossing.bifurcation == "fold" else crossing.bifurcation
-        return RateThreshold.at(crossing, kind)
+        return RateThreshold.at(self.loop(momentum, interval).threshold)
 
-    def mean_square(self, interval: float, momentum: float) -> float:
-        """kappa at which the mean square stops decaying, with drawn ages; with averaged ones, if one were drawn."""
-        convention = theory.as_convention(self.convention)
-        if self.ages is not None:
-            draws = self.ages.draws if isinstance(self.ages, DrawnAges) else 1
-            return theory.drawn_ages_threshold(self.ages.of_steps(interval), momentum, draws, convention)
-        return theory.mean_square_threshold(interval, momentum, convention)
-
-    def _scalar_loop_arguments(self, interval: float, momentum: float) -> tuple[Model, int, float, Convention]:
-        whole = int(interval)
-        assert whole == interval
-        return theory.as_model(self.model), whole, momentum, theory.as_convention(self.convention)
-
-    def _averaged_ages_arguments(
-        self, ages: MixedAges, interval: float, momentum: float
-    ) -> tuple[Any, float, Convention]:
-        return ages.of_steps(interval), momentum, theory.as_convention(self.convention)
-
-    def _threshold_of_mode(self, stiffness: complex, interval: float, momentum: float) -> RateThreshold:
-        loop, angle = self._scalar_loop_arguments(interval, momentum), float(np.angle(stiffness))
-        crossing = theory.exact(*loop, angle=angle if abs(angle) > _REAL else 0.0)
-        return RateThreshold(crossing.kappa / abs(stiffness), bifurcation=crossing.bifurcation)
+    def mean_square(self, interval: float, momentum: float) -> Crossing:
+        """The learning rate at which the mean square stops decaying, with drawn ages; with averaged ones, if one were
+        drawn."""
+        found = drawn_loop_of(self.learner, *self.parts, momentum, interval)
+        if found is None and not self.given_ages:
+            return Crossing(None, None, Reason.COUPLED)
+        loop, number = found or (self.loop(momentum, interval), 1)
+        return loop.mean_square(number)
 
     def onset(self, interval: float, momentum: float) -> RateThreshold:
-        """Smallest learning rate at which a mode rings, the stiffest first: its multiplier is complex or negative.
+        """Smallest learning rate at which a mode rings, the first that does: its multiplier is complex or negative.
 
         0, with the reason, where a stiffness is complex: its multipliers never are.
         """
         if reason := self.unsupported_reason():
             return RateThreshold.absent(reason)
-        if self.wholly_stale and self.model in theory.MODELS:
-            return RateThreshold(
-                theory.oscillation_onset(*self._scalar_loop_arguments(interval, momentum)) / self.largest
-            )
-        if self.wholly_stale and self.ages is not None and self.convention != "nesterov":
-            onset = theory.averaged_ages_onset(*self._averaged_ages_arguments(self.ages, interval, momentum))
-            return RateThreshold(onset / self.largest)
-        if repels(self.loop(momentum)):
-            return RateThreshold.absent("the fixed point repels at every learning rate")
-        crossing = theory.first_oscillating_learning_rate(self.loop(momentum), interval)
-        return RateThreshold.at(crossing)
+        return RateThreshold.at(self.loop(momentum, interval).onset._replace(kind=None))
 
-    def lag(self, interval: float) -> float:
+    def lag(self, interval: float, momentum: float) -> float:
         """Lag of the leading-order oscillator [steps]: the refresh interval, or the mean of given ages."""
-        return interval if self.ages is None else theory.mean_age_of(self.ages.of_steps(interval))
+        return self.mean_age(interval, momentum) if self.given_ages else interval
+
+    def mean_age(self, interval: float, momentum: float) -> float:
+        """Of the policy that acts [steps]."""
+        return float(self.loop(momentum, interval).rule.ages.mean())
+
+    def oscillator(self, rate: float, momentum: float, lag: float) -> theory.Oscillator:
+        """Mass M/eta and damping A/eta - K (lag - a) of the stiffest mode, by the optimiser's matrices."""
+        law, inertia, ahead = self.inertia(momentum)
+        damping = law / rate - self.largest * (lag - ahead)
+        return theory.Oscillator(inertia / rate, damping, self.largest, self.convention)
 
     def oscillator_onset(self, interval: float, momentum: float) -> RateThreshold:
         """Learning rate at which the leading-order oscillator (lag N) stops being overdamped.
 
-        gamma^2 = 4 m lambda with gamma = (1-mu)/eta - lambda n, m = mu/eta: the smaller root of
-        (1 - mu - kappa n)^2 = 4 mu kappa, kappa = (1-mu)^2/((1-mu) n + 2 mu + 2 sqrt(mu^2 + mu (1-mu) n)), n = N
-        (Nesterov: N - mu). Derived here; at mu = 0 it is the law kappa N = 1.
+        gamma^2 = 4 m lambda with gamma = A/eta - lambda n, m = M/eta (n = N - a): the smaller root of
+        (A - kappa n)^2 = 4 M kappa, kappa = A^2/(A n + 2 M + 2 sqrt(M^2 + M A n)). Derived here; at mu = 0 it is the
+        law kappa N = 1.
         """
         if reason := self.unsupported_reason():
             return RateThreshold.absent(reason)
         if self.largest <= 0:
-            return RateThreshold.absent("the fixed point repels")
-        if self.ages is not None:
+            return RateThreshold.absent(str(Reason.REPELS))
+        if self.given_ages:
             return RateThreshold.absent(NO_INTERVAL)
-        lag = interval - (momentum if self.convention == "nesterov" else 0.0)
-        inside = momentum**2 + momentum * (1 - momentum) * lag
-        if inside < 0 or (bottom := (1 - momentum) * lag + 2 * momentum + 2 * math.sqrt(inside)) <= 0:
+        law, inertia, ahead = self.inertia(momentum)
+        lag = interval - ahead
+        inside = inertia**2 + inertia * law * lag
+        if inside < 0 or (bottom := law * lag + 2 * inertia + 2 * math.sqrt(inside)) <= 0:
             return RateThreshold.absent("the oscillator is overdamped at every learning rate")
-        kappa = (1 - momentum) ** 2 / bottom / theory.gain(momentum, self.convention)
-        return RateThreshold(kappa / self.largest)
+        return RateThreshold(law**2 / bottom / self.largest)
 
     def undelayed(self, momentum: float) -> RateThreshold:
         """Learning rate at which the stiffest mode flips on policy."""
         if reason := self.unsupported_reason():
             return RateThreshold.absent(reason)
         if self.largest <= 0:
-            return RateThreshold.absent("the fixed point repels")
-        kappa = theory.exact("refresh", 1, momentum, theory.as_convention(self.convention)).kappa
-        return RateThreshold(kappa / self.largest)
+            return RateThreshold.absent(str(Reason.REPELS))
+        return RateThreshold(self.on_policy(momentum) / self.largest)
 
+    def on_policy(self, momentum: float) -> float:
+        """kappa = learning rate times stiffness at which one mode flips where no policy is old."""
+        return self.constant_age(0, momentum)
 
-def _spectrum(matrix: np.ndarray) -> np.ndarray:
-    values = np.linalg.eigvals(matrix)
-    values = values[np.argsort(-values.real)]
-    return values.real if np.all(np.abs(values.imag) <= _REAL * np.abs(values).max()) else values
+    def constant_age(self, age: int, momentum: float) -> float:
+        """kappa at which one mode loses stability where every policy is `age` steps old."""
+        shares = np.eye(age + 1)[age]
+        rule = Rule(((filter_of(shares), 1),), shares, (1.0,))
+        optimizer = response_of(self.learner.optimizer, momentum)
+        assert optimizer is not None
+        found = Loop(np.zeros((1, 1)), np.ones((1, 1)), rule, optimizer, age).threshold
+        return found.value or math.inf
 
 
 def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | None:
@@ -360,7 +352,7 @@ def measured_linear(
         critical = losses[0][0] if losses else critical
         if (critical is None or critical <= kl_weight) and not point.slides:
             critical = critical_kl_weight(learner, dynamics, kl_weight, 1e-3)
-        return replace(blank, reason=point.reason, critical_kl_weight=critical)
+        return replace(blank, reason=point.reason, slides=point.slides, critical_kl_weight=critical)
     fresh, stale = (_standard(part, point.basis) for part in fresh_and_stale(learner, dynamics, kl_weight, point))
     reward = point.expected_reward
     policies, note = point.policy, TURNING if point.neutral_turns else None
@@ -379,10 +371,7 @@ def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
 
 
 def _blank(learner: Learner, settings: Settings, dynamics: str, kl_weight: float) -> LinearTheory:
-    name = drift_name(learner, dynamics)
-    rule = learner.staleness
-    ages, model = rule if isinstance(rule, MixedAges) else None, settings.staleness["name"]
-    return LinearTheory(name, dynamics, kl_weight, model, learner.optimizer.convention, ages=ages)
+    return LinearTheory(drift_name(learner, dynamics), dynamics, kl_weight, learner, learner.optimizer.convention)
 
 
 SAID = {
@@ -473,33 +462,9 @@ def special(learner: Learner) -> str | None:
     return weighs(learner)
 
 
-def noise_covariance(
-    learner: Learner, settings: Settings, policy: np.ndarray, interval: float = 1
-) -> tuple[np.ndarray | None, str | None]:
-    """Covariance [R, R] of one update's gradient at the fixed point, in the basis of the stiffness, or None and why.
-
-    Where several policies act at once each draws groups of its own, whose noise is averaged: of shares q(a) at this
-    refresh interval sum q(a)^2 is left.
-    """
-    found, reason = _covariance_of_one_age(learner, settings, policy)
-    return (None if found is None else _averaged_noise(learner, interval) * found), reason
-
-
-def _averaged_noise(learner: Learner, interval: float) -> float:
-    """Variance of an update's noise over that of one policy's groups, by the shares that the rule hands out."""
-    rule, theta = learner.staleness, jnp.zeros(1)
-    if not averages(rule):
-        return 1.0
-    state = rule.init(theta, rule.horizon_for(interval))
-    acting, _ = rule.behaviour(state, theta, jnp.int32(0), jnp.asarray(interval), jax.random.key(0))
-    assert isinstance(acting, Mixture)
-    return float(jnp.sum(jnp.square(acting.share)))
-
-
-def _covariance_of_one_age(
-    learner: Learner, settings: Settings, policy: np.ndarray
-) -> tuple[np.ndarray | None, str | None]:
-    """The same where all groups of an update come from one policy."""
+def noise_covariance(learner: Learner, settings: Settings, policy: np.ndarray) -> tuple[np.ndarray | None, str | None]:
+    """Covariance [R, R] of one update's gradient at the fixed point, in the basis of the stiffness, or None and why:
+    where all its groups come from one policy."""
     name = settings.advantage["name"]
     signal = signal_of(learner, settings, "sampled")
     if resampled(learner) and type(learner.bandit) is TabularBandit and type(learner.kl_estimator) is Exact:
@@ -550,9 +515,9 @@ def stationary_stds(
     if covariance is None:
         return (Value.absent("no formula for the gradient noise"),) * 2
     rate, momentum, interval = cell
-    result = theory.stationary_covariance(linear.loop(momentum), rate, interval, covariance, batch_reuse)
+    result = linear.loop(momentum, interval).spread(rate, covariance, batch_reuse)
     if result.average is None:
-        return (Value.absent(result.reason or NOT_STATIONARY),) * 2
+        return (Value.absent(str(result.reason or NOT_STATIONARY)),) * 2
     policy = linear.policy
     assert policy is not None
     found = theory.reward_std(policy, means, result.average), theory.logit_std(policy, means, result.average)

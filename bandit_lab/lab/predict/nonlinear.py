@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from bandit_lab import theory
+from bandit_lab.grpo import Refresh
 from bandit_lab.lab.predict.point import (
     Missing,
     OperatingPoint,
@@ -42,8 +43,8 @@ def half_rise(point: OperatingPoint) -> float:
     middle = 0.5 * (start + end)
     gaps = np.linspace(_gap(point.initial), math.log(middle / (1 - middle)), 401)
     drift = theory.gap_drift(gaps, signal, _gap(point.reference), hyper.kl_weight)
-    gain = theory.gain(hyper.momentum, point.linear.convention)
-    return float(np.trapezoid(1 / drift, gaps)) * (1 - hyper.momentum) / (hyper.learning_rate * gain)
+    mean_step = hyper.learning_rate / point.loop.optimizer.inertia[0]
+    return float(np.trapezoid(1 / drift, gaps)) / mean_step
 
 
 def collapsed(point: OperatingPoint) -> float:
@@ -51,7 +52,7 @@ def collapsed(point: OperatingPoint) -> float:
     check_drift_closed(point)
     signal, hyper, noise = _two_gaps(point), point.hyper, noise_of(point)
     check_wholly_stale(point)
-    if hyper.momentum > 0 or point.linear.model != "refresh":
+    if hyper.momentum > 0 or type(point.learner.staleness) is not Refresh:
         raise Missing("the exact chain is for momentum 0 and staleness=refresh")
     interval = int(hyper.refresh_interval)
     move = hyper.learning_rate * math.sqrt(2 * interval * float(noise[0, 0]))

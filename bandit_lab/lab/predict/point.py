@@ -1,6 +1,5 @@
 """One setting of a learner: every number that the theory has for it, worked out when it is asked for."""
 
-import bisect
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,16 +24,11 @@ from bandit_lab.lab.predict.linear import (
     two_arms_of,
     weighs,
 )
+from bandit_lab.loop import Loop, Reason, unstable_intervals
 from bandit_lab.measure import Floquet, FloquetThreshold, floquet, floquet_threshold
 from bandit_lab.theory.signal import Signal
-from bandit_lab.theory.stability import repels
 
 NO_NOISE = "no noise at G = infinity"
-SEARCHED = {"refresh": 1024, "pipeline": 1024, "lag": 128}
-"""Largest refresh interval that the search for unstable ones looks at, whatever the setting's own interval is."""
-SEARCHED_CLOSED = 1024
-"""The same for `lag` where the whole stiffness is stale and the threshold of each lag is a root, not a scan."""
-REPELS = "the fixed point repels"
 
 
 @dataclass(frozen=True)
@@ -108,12 +102,18 @@ class OperatingPoint:
         return signal_of(self.learner, self.settings, self.settings.dynamics)
 
     @cached_property
-    def noise(self) -> tuple[np.ndarray | None, str | None]:
-        """Reduced covariance [R, R] of one update's gradient, or None and why."""
+    def _one_age(self) -> tuple[np.ndarray | None, str | None]:
+        """Reduced covariance [R, R] of one update's gradient where one policy acts, or None and why."""
         if self.group_size is None:
             return None, None
-        policy, interval = np.asarray(self.linear.policy), self.hyper.refresh_interval
-        return noise_covariance(self.learner, self.settings, policy, interval)
+        return noise_covariance(self.learner, self.settings, np.asarray(self.linear.policy))
+
+    @property
+    def noise(self) -> tuple[np.ndarray | None, str | None]:
+        """The same of all the policies that act."""
+        found, reason = self._one_age
+        share = 1.0 if self.unsupported else float(np.mean(self.loop.rule.noise))
+        return None if found is None else share * found, reason
 
     @cached_property
     def stationary(self) -> tuple[Value, Value]:
@@ -121,7 +121,7 @@ class OperatingPoint:
         rate, momentum, interval, _ = self.hyper
         reported = np.asarray(self.learner.bandit.true_means)[0]
         cell = (rate, momentum, interval)
-        return stationary_stds(self.linear, self.noise, reported, cell, self.settings.batch_reuse)
+        return stationary_stds(self.linear, self._one_age, reported, cell, self.settings.batch_reuse)
 
     @cached_property
     def sampler(self) -> str | None:
@@ -159,18 +159,15 @@ class OperatingPoint:
         """Learning rate times the largest stiffness."""
         return self.hyper.learning_rate * self.linear.largest
 
-    @cached_property
-    def loop(self) -> theory.LinearLoop:
-        """The linear loop at this momentum."""
-        return self.linear.loop(self.hyper.momentum)
+    @property
+    def loop(self) -> Loop:
+        """The linear loop at this momentum and interval."""
+        return self.linear.loop(self.hyper.momentum, self.hyper.refresh_interval)
 
     @property
     def mean_age(self) -> float:
         """Of the policy that acts [steps]."""
-        model, interval = self.linear.model, self.hyper.refresh_interval
-        if self.linear.ages is not None:
-            return theory.mean_age_of(self.linear.ages.of_steps(interval))
-        return theory.mean_age("random" if model == "random_mean" else model, interval)
+        return self.linear.mean_age(self.hyper.refresh_interval, self.hyper.momentum)
 
     @cached_property
     def derived(self) -> Derived | None:
@@ -220,30 +217,33 @@ class OperatingPoint:
         return self.linear.onset(self.hyper.refresh_interval, self.hyper.momentum)
 
     @cached_property
-    def multiplier(self) -> complex:
-        """The dominant multiplier over `steps` updates."""
+    def _largest(self) -> complex | Reason:
         if self.exact_derivatives is not None:
             return complex(self.exact_derivatives.here.multipliers[0])
-        return complex(theory.multipliers(self.loop, self.hyper.learning_rate, self.hyper.refresh_interval)[0])
+        found = self.loop.multipliers(self.hyper.learning_rate)
+        return found if isinstance(found, Reason) else complex(found[0])
+
+    @property
+    def multiplier(self) -> complex:
+        """The dominant multiplier over `steps` updates. Raises Missing where its map is too large."""
+        if isinstance(self._largest, Reason):
+            raise Missing(str(self._largest))
+        return self._largest
 
     @property
     def steps(self) -> int:
         """Updates over which multipliers are."""
         if self.exact_derivatives is not None:
             return self.exact_derivatives.here.period
-        return self.loop.steps_per_map(self.hyper.refresh_interval)
-
-    @cached_property
-    def _modulus(self) -> float:
-        if self.exact_derivatives is not None:
-            return self.exact_derivatives.here.radius
-        return float(theory.spectral_radius(self.loop, self.hyper.learning_rate, self.hyper.refresh_interval))
+        return self.loop.rule.period
 
     @property
     def radius(self) -> Value:
         """Modulus of the largest multiplier."""
         reason = None if self.exact_derivatives is not None else self.unsupported
-        return Value.absent(reason) if reason else Value.of(self._modulus, "the multipliers are not finite")
+        if reason or isinstance(self._largest, Reason):
+            return Value.absent(reason or str(self._largest))
+        return Value.of(abs(self._largest), "the multipliers are not finite")
 
     @cached_property
     def period(self) -> float | None:
@@ -251,7 +251,7 @@ class OperatingPoint:
         if self.exact_derivatives is not None:
             found: float | None = self.exact_derivatives.here.cycle
         else:
-            found = theory.period(self.loop, self.hyper.learning_rate, self.hyper.refresh_interval)
+            found = None if isinstance(self._largest, Reason) else self.loop.cycle(self.hyper.learning_rate)
         return None if found is None or not math.isfinite(found) else found
 
     @property
@@ -262,9 +262,9 @@ class OperatingPoint:
         period tells it, the onset does not.
         """
         linear = self.exact_derivatives is None
-        if linear and self.unsupported:
+        if (linear and self.unsupported) or isinstance(self._largest, Reason):
             return None
-        if self._modulus >= 1 or (linear and repels(self.loop)):
+        if not abs(self._largest) < 1 or (linear and self.loop.repels):
             return "unstable"
         onset = self.onset.value
         swings = self.period is not None or (onset is not None and self.hyper.learning_rate > onset)
@@ -277,33 +277,15 @@ class OperatingPoint:
         if reason := linear.unsupported_reason():
             return Intervals(Value.absent(reason), Value.absent(reason))
         at_one = linear.law(1, hyper.momentum)
-        law = Value.of(None if at_one.value is None else at_one.value / hyper.learning_rate, at_one.reason or REPELS)
-        if linear.model not in SEARCHED:
-            return Intervals(law, Value.absent(f"not searched for staleness={linear.model}"))
-        runs: list[tuple[int, int]]
-        if linear.model == "lag" and linear.wholly_stale:
-            maximum, runs = SEARCHED_CLOSED, unstable_lags(linear, hyper, SEARCHED_CLOSED)
-        else:
-            maximum = SEARCHED[linear.model]
-            runs = theory.islands(self.loop, hyper.learning_rate, maximum)
-        first = Value.of(runs[0][0] if runs else None, f"stable at every refresh interval up to {maximum}", "steps")
-        return Intervals(law, first, [list(run) for run in runs], maximum)
-
-
-def unstable_lags(linear: LinearTheory, hyper: Hyper, maximum: int) -> list[tuple[int, int]]:
-    """The unstable lags 0..maximum as at most one range, by bisection; for a stiffness that is wholly stale.
-
-    Derived here. On the unit circle kappa rises with the angle. A longer lag reaches the phase of a crossing at a
-    smaller angle, so that the threshold falls with the lag. Roots only leave the circle as kappa grows, and the
-    stiffest mode leaves first: a lag is unstable where its threshold lies at or below eta times the largest stiffness.
-    """
-    kappa, convention = hyper.learning_rate * linear.largest, theory.as_convention(linear.convention)
-
-    def unstable(lag: int) -> bool:
-        return theory.exact("lag", lag, hyper.momentum, convention).kappa <= kappa
-
-    first = bisect.bisect_left(range(maximum + 1), True, key=unstable)
-    return [(first, maximum)] if first <= maximum else []
+        law = Value.of(
+            None if at_one.value is None else at_one.value / hyper.learning_rate, at_one.reason or str(Reason.REPELS)
+        )
+        found = unstable_intervals(self.learner, *linear.parts, hyper.momentum, hyper.learning_rate)
+        if found.islands is None:
+            return Intervals(law, Value.absent(str(found.reason)))
+        stable = f"stable at every refresh interval up to {found.searched}"
+        first = Value.of(found.islands[0][0] if found.islands else None, stable, "steps")
+        return Intervals(law, first, found.islands, found.searched)
 
 
 class Missing(Exception):
@@ -354,7 +336,7 @@ def noise_of(point: OperatingPoint) -> np.ndarray:
 
 
 def check_wholly_stale(point: OperatingPoint) -> None:
-    if not point.linear.drawn and point.linear.ages is None:
+    if not point.linear.drawn:
         check_linear(point)
     if not point.linear.wholly_stale:
         raise Missing("one number only where the whole stiffness is stale")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab import theory
 from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Paragraph, Table, Value, Values
 from bandit_lab.app.document.value import text_of
 from bandit_lab.app.terminal.report import FORMS, eigenvalue_list, numbers
@@ -142,16 +141,16 @@ def _oscillator(point: OperatingPoint) -> list[Line]:
     if nothing is not None:
         mass, damping, stiffness = nothing, nothing, nothing if linear.policy is None else Value(linear.largest)
     else:
-        lag, convention = linear.lag(hyper.refresh_interval), theory.as_convention(linear.convention)
-        osc = theory.oscillator(hyper.learning_rate, hyper.momentum, linear.largest, lag, convention)
+        lag = linear.lag(hyper.refresh_interval, hyper.momentum)
+        osc = linear.oscillator(hyper.learning_rate, hyper.momentum, lag)
         mass, damping, stiffness = (Value(float(one)) for one in (osc.mass, osc.damping, osc.stiffness))
-    of = "the lag N" if linear.ages is None else "the mean age as lag"
+    of = "the mean age as lag" if linear.given_ages else "the lag N"
     return [
         Line("oscillator.mass", mass, "oscillator: mass", "steps / learning rate", LEADING),
         Line("oscillator.damping", damping, f"  damping, with {of}", "1 / learning rate", LEADING),
         Line("oscillator.stiffness", stiffness),
         Line("oscillator.convention", linear.convention),
-        Line("oscillator.lag", linear.lag(hyper.refresh_interval) if known else ABSENT),
+        Line("oscillator.lag", linear.lag(hyper.refresh_interval, hyper.momentum) if known else ABSENT),
     ]
 
 

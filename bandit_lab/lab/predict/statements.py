@@ -25,7 +25,7 @@ from bandit_lab.lab.predict.point import (
     success_chance,
 )
 from bandit_lab.lab.predict.quantities import QUANTITIES
-from bandit_lab.theory.conventions import Convention
+from bandit_lab.loop import Crossing
 
 
 def evaluate(point: OperatingPoint) -> dict[str, Value]:
@@ -82,27 +82,28 @@ def _ages(point: OperatingPoint) -> list[str]:
     linear, momentum, interval = point.linear, point.hyper.momentum, point.hyper.refresh_interval
     if linear.drawn or linear.unsupported_reason() or not linear.wholly_stale:
         return []
-    convention = theory.as_convention(linear.convention)
-    if linear.model in ("refresh", "pipeline"):
-        oldest = (2 if linear.model == "pipeline" else 1) * int(interval)
-        shares = np.repeat([0.0, 1 / interval], [oldest - int(interval), int(interval)])
-        mixed = theory.averaged_ages_threshold(shares, momentum, convention).kappa / linear.largest
+    if linear.learner.staleness.period(interval) > 1:
+        loop = linear.loop(momentum, interval)
+        mixed = replace(loop, rule=loop.rule.mixed()).threshold.value
         text = "The age is a function of time: its mean and its largest value guarantee nothing. Mixed within every"
         return [f"{text} update, the same ages would lose stability at learning rate {mixed:.4g}."]
-    if linear.ages is None or linear.convention == "nesterov":
+    law, _, ahead = linear.inertia(momentum)
+    if not linear.given_ages or ahead:
         return []
-    mean = theory.leading_order(1, momentum, convention) / point.kappa
-    if point.kappa >= theory.exact("lag", 0, momentum, convention).kappa:
+    if point.kappa >= linear.on_policy(momentum):
         return ["This learning rate is unstable on policy: no age is young enough."]
-    text = f"Ages are averaged within every update. At this learning rate a mean age below {mean:.3g} steps is enough"
-    return [f"{text}, and so is a largest age of {_oldest_safe(point, convention)}, whatever the other ages are."]
+    text = (
+        f"Ages are averaged within every update. At this learning rate a mean age below {law / point.kappa:.3g} steps"
+    )
+    text += " is enough, and so is a largest age of"
+    return [f"{text} {_oldest_safe(point)}, whatever the other ages are."]
 
 
-def _oldest_safe(point: OperatingPoint, convention: Convention) -> int:
+def _oldest_safe(point: OperatingPoint) -> int:
     """The largest constant age that is stable; thresholds fall with the age."""
 
-    def unstable(lag: int) -> bool:
-        return theory.exact("lag", lag, point.hyper.momentum, convention).kappa <= point.kappa
+    def unstable(age: int) -> bool:
+        return point.linear.constant_age(age, point.hyper.momentum) <= point.kappa
 
     high = 1
     while not unstable(high):
@@ -115,19 +116,20 @@ def _damping(point: OperatingPoint) -> list[str]:
     linear, (rate, momentum, interval, _) = point.linear, point.hyper
     if linear.unsupported_reason() or linear.largest <= 0:
         return []
-    convention = theory.as_convention(linear.convention)
 
     def damping(lag: float) -> float:
-        return float(theory.oscillator(rate, momentum, linear.largest, lag, convention).damping)
+        return float(linear.oscillator(rate, momentum, lag).damping)
 
-    at_lag, at_age, age = damping(linear.lag(interval)), damping(point.mean_age), point.mean_age
+    if point.radius.value is None:
+        return []
+    at_lag, at_age, age = damping(linear.lag(interval, momentum)), damping(point.mean_age), point.mean_age
     stable = abs(point.multiplier) < 1
     if stable == (at_lag > 0):
         return []
-    lag = "N" if linear.ages is None else f"{age:g}"
+    lag = "N" if not linear.given_ages else f"{age:g}"
     text = f"The oscillator's damping with the lag {lag} is {'negative' if stable else 'positive'} and the setting is "
     text += f"{'stable' if stable else 'unstable'} all the same: the oscillator is a first order in the lag"
-    if age != linear.lag(interval):
+    if age != linear.lag(interval, momentum):
         text += f", and N is not the mean age of the policy that acts, {age:g} steps, with which it is {at_age:.3g}"
     return [f"{text}. The multipliers decide."]
 
@@ -202,51 +204,51 @@ def _mean_age_law(point: OperatingPoint) -> float:
     hyper, linear = point.hyper, point.linear
     if linear.drawn:
         raise Missing("a bound for gradients averaged over ages; here ages are drawn")
-    if linear.model not in ("lag", "random_mean", "ages"):
+    rule, interval = linear.learner.staleness, hyper.refresh_interval
+    if (linear.unsupported_reason() is None and rule.period(interval) > 1) or rule.block_synchronous:
         raise Missing("a bound for gradients averaged over ages; here the age is a function of time")
-    convention = _scalar(point)
+    _scalar(point)
     if not point.mean_age > 0:
         raise Missing("the policy that acts is never old")
-    law = theory.leading_order(point.mean_age, hyper.momentum, convention)
-    return min(law, theory.exact("lag", 0, hyper.momentum, convention).kappa) / linear.largest
+    return min(point.loop.optimizer.inertia[0] / point.mean_age, linear.on_policy(hyper.momentum)) / linear.largest
 
 
 def _guarantee(point: OperatingPoint) -> float:
     linear = point.linear
-    if linear.ages is None or linear.drawn:
-        raise Missing("a bound for averaged ages of staleness=ages")
-    convention = _scalar(point)
-    if convention == "nesterov":
-        raise Missing("not proved for Nesterov's momentum")
-    oldest = len(linear.ages.of_steps(point.hyper.refresh_interval)) - 1
-    return theory.safe_by_largest_age(oldest, point.hyper.momentum, convention) / linear.largest
+    if not linear.given_ages or linear.drawn:
+        raise Missing("a bound for averaged ages that are given")
+    _scalar(point)
+    if point.loop.optimizer.inertia[2]:
+        raise Missing("not proved for an optimiser that looks ahead")
+    assert point.loop.rule.shares is not None
+    return linear.constant_age(len(point.loop.rule.shares) - 1, point.hyper.momentum) / linear.largest
 
 
-def _scalar(point: OperatingPoint) -> Convention:
-    """The convention, where the closed forms of one stale stiffness hold. Raises Missing elsewhere."""
+def _scalar(point: OperatingPoint) -> None:
+    """Raises Missing but where one stale stiffness has a loop of its own."""
     check_wholly_stale(point)
-    if point.linear.convention not in theory.CONVENTIONS:
-        raise Missing(f"no linear theory of the optimiser {point.linear.convention}")
-    return theory.as_convention(point.linear.convention)
+    if not point.linear.drawn:
+        check_linear(point)
 
 
 def _averaged(point: OperatingPoint) -> float:
-    ages = point.linear.ages
-    if ages is None:
+    if not point.linear.given_ages:
         return _drawn_ages(theory.averaged_threshold)(point)
-    convention = _scalar(point)
-    found = theory.averaged_ages_threshold(
-        ages.of_steps(point.hyper.refresh_interval), point.hyper.momentum, convention
-    )
-    return found.kappa / point.linear.largest
+    _scalar(point)
+    return _known(point.loop.threshold)
+
+
+def _known(crossing: Crossing) -> float:
+    if crossing.value is None:
+        raise Missing(str(crossing.reason))
+    return crossing.value
 
 
 def _mean_square(point: OperatingPoint) -> float:
-    if point.linear.ages is None:
+    if not point.linear.given_ages:
         return _drawn_ages(theory.mean_square_threshold)(point)
     _scalar(point)
-    hyper, linear = point.hyper, point.linear
-    return linear.mean_square(hyper.refresh_interval, hyper.momentum) / linear.largest
+    return _known(point.linear.mean_square(point.hyper.refresh_interval, point.hyper.momentum))
 
 
 def _check_multipliers(point: OperatingPoint) -> None:
@@ -271,14 +273,8 @@ def _period(point: OperatingPoint) -> float:
 
 def _damping_ratio(point: OperatingPoint) -> float:
     check_linear(point)
-    hyper, convention = point.hyper, theory.as_convention(point.linear.convention)
-    osc = theory.oscillator(
-        hyper.learning_rate,
-        hyper.momentum,
-        point.linear.largest,
-        point.linear.lag(hyper.refresh_interval),
-        convention,
-    )
+    rate, momentum, interval, _ = point.hyper
+    osc = point.linear.oscillator(rate, momentum, point.linear.lag(interval, momentum))
     if not float(osc.mass) > 0:
         raise Missing("no inertia at momentum 0")
     return float(osc.damping_ratio)
@@ -292,8 +288,7 @@ def _fastest(point: OperatingPoint) -> float:
 
 def _time_constant(point: OperatingPoint) -> float:
     check_linear(point)
-    hyper = point.hyper
-    return theory.time_constant(point.linear.largest, hyper.learning_rate, hyper.momentum, point.linear.convention)
+    return point.loop.optimizer.inertia[0] / point.kappa
 
 
 def _std(point: OperatingPoint, which: int) -> float:
@@ -308,33 +303,27 @@ def _small_step_logit(point: OperatingPoint) -> float:
     noise, hyper = noise_of(point), point.hyper
     if noise.shape != (1, 1):
         raise Missing("one number only for two arms")
-    gain = theory.gain(hyper.momentum, point.linear.convention)
     reuse = hyper.refresh_interval if point.settings.batch_reuse else 1
-    variance = theory.small_step_variance(
-        hyper.learning_rate * gain, point.linear.largest, hyper.momentum, float(noise[0, 0]) * reuse
-    )
+    mean_step = hyper.learning_rate / point.loop.optimizer.inertia[0]
+    variance = theory.small_step_variance(mean_step, point.linear.largest, 0.0, float(noise[0, 0]) * reuse)
     return math.sqrt(2 * variance)  # the gap is sqrt(2) times the coordinate along (1, -1)/sqrt(2)
 
 
 def _correlation_time(point: OperatingPoint) -> float:
-    noise, hyper = noise_of(point), point.hyper
+    noise = noise_of(point)
     direction = np.linalg.eigh(noise)[1][:, -1]
-    found = theory.correlation(
-        point.loop, hyper.learning_rate, hyper.refresh_interval, noise, direction, 1, point.settings.batch_reuse
-    )
-    if found is None:
-        raise Missing("no stationary state beyond the threshold")
-    return found.integrated_time * point.steps
+    found = point.loop.spread(point.hyper.learning_rate, noise, point.settings.batch_reuse)
+    time = found.integrated_time(direction)
+    if time is None:
+        raise Missing("no stationary state beyond the threshold" if found.reason is None else str(found.reason))
+    return time * point.steps
 
 
 def _reuse_gain(point: OperatingPoint) -> float:
     noise, hyper = noise_of(point), point.hyper
-    if point.linear.model not in ("refresh", "pipeline"):
+    if not point.learner.staleness.block_synchronous:
         raise Missing("no blocks to reuse a batch in")
-    pair = [
-        theory.stationary_covariance(point.loop, hyper.learning_rate, hyper.refresh_interval, noise, reuse).average
-        for reuse in (True, False)
-    ]
+    pair = [point.loop.spread(hyper.learning_rate, noise, reuse).average for reuse in (True, False)]
     if pair[0] is None or pair[1] is None:
         raise Missing("no stationary state beyond the threshold")
     return float(np.trace(pair[0]) / np.trace(pair[1]))
@@ -383,13 +372,14 @@ def _adam(point: OperatingPoint) -> float:
         raise Missing(reason or "no formula for the gradient noise")
     if point.linear.fresh is None or point.linear.stale is None or np.any(point.linear.fresh != 0):
         raise Missing("one number only where the whole stiffness is stale")
-    if point.linear.model not in theory.MODELS:
-        raise Missing(f"no closed threshold with staleness={point.linear.model}")
+    name = str(point.settings.staleness["name"])
+    if name not in theory.MODELS:
+        raise Missing(f"no closed threshold with staleness={name}")
     basis = theory.ones_complement(len(point.means))
     full = basis @ point.linear.stale @ basis.T
     split = theory.Split(np.zeros_like(full), full)
     moment = theory.noise_second_moment(basis @ noise @ basis.T)
-    hyper, model = point.hyper, theory.as_model(point.linear.model)
+    hyper, model = point.hyper, theory.as_model(name)
     return theory.adaptive_threshold(split, moment, model, hyper.refresh_interval, hyper.momentum).kappa
 
 

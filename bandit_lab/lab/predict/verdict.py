@@ -44,7 +44,7 @@ def _verdict(point: OperatingPoint, said: Statements) -> str:
 
 def _without_fixed_point(point: OperatingPoint) -> str:
     reason, weight, critical = point.linear.reason or "", point.hyper.kl_weight, point.linear.critical_kl_weight
-    if "vertex" not in reason:
+    if point.linear.slides:
         return f"no verdict: {reason}"
     text = f"the policy runs to a vertex: no interior fixed point at KL weight {weight:g}"
     if critical is not None:
@@ -53,11 +53,14 @@ def _without_fixed_point(point: OperatingPoint) -> str:
 
 
 def _without_multipliers(point: OperatingPoint, said: Statements) -> str:
-    rate, mean_square, held = point.hyper.learning_rate, point.exact.value, said["held_moment"].value
-    if mean_square is not None:
-        where = _beside(rate, mean_square)
+    rate, exact, held = point.hyper.learning_rate, point.exact.value, said["held_moment"].value
+    if exact and not point.linear.drawn:
+        where = f"eta is {_beside(rate, exact)} the exact threshold"
+        return f"{'stable' if rate < exact else 'no verdict'}: {where}; no multipliers: {point.radius.reason}"
+    if exact is not None:
+        where = _beside(rate, exact)
         text = f"eta is {where} the threshold of the mean square (an age is drawn at every step)"
-        return f"{'stable' if rate < mean_square else 'unstable'} in the mean square: {text}"
+        return f"{'stable' if rate < exact else 'unstable'} in the mean square: {text}"
     text = f"no verdict: {point.radius.reason}"
     if held is not None:
         where = _beside(rate, held)

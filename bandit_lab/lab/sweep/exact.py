@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bandit_lab import measure, theory
+from bandit_lab import measure
 from bandit_lab._types import Outcome
 from bandit_lab.grpo import Hyper, draws
 from bandit_lab.lab.predict.linear import DRAWN, LinearTheory, RateThreshold, linearise
 from bandit_lab.lab.sweep.plan import SweepPlan
+from bandit_lab.loop import response_of
 from bandit_lab.measure import Boundary, FixedPoint, StiffnessReport
 
 SAME = 1e-3  # an onset this close above the threshold is the threshold itself, crossed with a negative multiplier
@@ -169,8 +170,8 @@ def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
         return equilibrium.point.reason
     if draws(plan.learner.staleness):
         return DRAWN
-    convention = plan.learner.optimizer.convention
-    return None if convention in theory.CONVENTIONS else NO_MEASURE.format(convention)
+    optimizer = plan.learner.optimizer
+    return NO_MEASURE.format(optimizer.convention) if response_of(optimizer, 0.5) is None else None
 
 
 def no_onset(plan: SweepPlan, cells: Hyper) -> str | None:

@@ -1,6 +1,6 @@
 """Four example runs on both sides of both boundaries, with the curves of two oscillators over them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,6 @@ import numpy as np
 from bandit_lab import measure, theory
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper
-from bandit_lab.lab.predict.linear import LOOPS
 from bandit_lab.lab.sweep.exact import DriftResult
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.simulation import trajectories
@@ -95,17 +94,13 @@ def _oscillators(
     linear, final = drift.equilibria[0].linear, drift.equilibria[0].point.expected_reward
     time = jnp.arange(steps + 1.0)
     result = []
-    model = LOOPS.get(linear.model)
-    if linear.ages is not None:
-        age: float | None = linear.lag(interval)
-    else:
-        age = None if model is None else theory.mean_age(model, interval)
-    for lag in (float(interval), age):
-        if lag is None or linear.convention not in theory.CONVENTIONS:
-            result.append(np.full(steps + 1, np.nan))
-            continue
-        convention = theory.as_convention(linear.convention)
-        osc = theory.oscillator(rate, momentum, linear.largest, lag, convention, "symmetric")
+    if linear.unsupported_reason():
+        return np.full(steps + 1, np.nan), np.full(steps + 1, np.nan)
+    heavier = 0.5 * linear.inertia(momentum)[0] / rate  # the symmetric mass
+    ages = linear.mean_age(interval, momentum)
+    for lag in (ages if linear.given_ages else float(interval), ages):
+        osc = linear.oscillator(rate, momentum, lag)
+        osc = replace(osc, mass=osc.mass + heavier)
         with np.errstate(over="ignore", invalid="ignore"):
             result.append(np.asarray(theory.response(osc, time, start, final)))
     return result[0], result[1]

@@ -1,5 +1,6 @@
 """Rows of a sweep's results: per cell of the other axes, where stability is lost, measured beside predicted."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +11,7 @@ from bandit_lab.app.document import ABSENT, Column, On, Value
 from bandit_lab.lab.predict.linear import RateThreshold
 from bandit_lab.lab.sweep.exact import NO_RINGING, DriftResult
 from bandit_lab.lab.sweep.sampled import SampledResult
-from bandit_lab.theory.stability import eigenvalues
+from bandit_lab.loop import Loop, Reason
 
 OUTSIDE = "not bracketed by the grid's learning rates"
 SampledAt = Callable[[int], Value]
@@ -116,9 +117,14 @@ def _exactly_unstable(drift: DriftResult, rates: np.ndarray) -> np.ndarray:
     for i in range(len(result)):
         linear = drift.equilibrium(float(drift.cells.kl_weight[i])).linear
         if linear.unsupported_reason() is None:
-            maps = linear.loop(float(drift.cells.momentum[i])).map(rates, drift.cells.refresh_interval[i].item())
-            result[i] = np.abs(eigenvalues(maps)[..., 0]) >= 1
+            loop = linear.loop(float(drift.cells.momentum[i]), drift.cells.refresh_interval[i].item())
+            result[i] = [abs(_largest(loop, rate)) >= 1 for rate in rates]
     return result
+
+
+def _largest(loop: Loop, rate: float) -> complex:
+    found = loop.multipliers(rate)
+    return math.nan if isinstance(found, Reason) else complex(found[0])
 
 
 def _exactly_ringing(drift: DriftResult, rates: np.ndarray) -> np.ndarray:

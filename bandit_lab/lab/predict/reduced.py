@@ -1,0 +1,88 @@
+"""`predict stiffness=...`: the oscillator, the threshold and the margin of a run whose curvature is known."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from bandit_lab import _checks
+from bandit_lab.app.document import Block, Document, Paragraph, Table, Value, Values
+from bandit_lab.app.settings.config import PredictSettings
+from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.lab.predict.linear import LinearTheory
+from bandit_lab.lab.predict.point import OperatingPoint
+from bandit_lab.lab.predict.quantities import LEADING, LINEAR, RATE
+from bandit_lab.lab.predict.report import SHOWN, Line
+from bandit_lab.lab.predict.verdict import amount
+
+UNIT = "reward / parameter^2"
+
+
+def matrices(given: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(fresh, stale) [1, 1] of a number, which is stale, or of [fresh, stale]. Raises ValueError for anything else."""
+    expected = "a number > 0, or [fresh, stale] with a sum > 0"
+    several = isinstance(given, list | tuple | np.ndarray)
+    numbers = [given] if not several else list(given)
+    known = all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers)
+    _checks.require(known and len(numbers) == 1 + several and sum(numbers) > 0, "stiffness", expected, given)
+    fresh, stale = numbers if several else (0.0, numbers[0])
+    return np.array([[float(fresh)]]), np.array([[float(stale)]])
+
+
+def document_of(settings: PredictSettings, learner: Learner, hyper: Hyper) -> Document:
+    """Mass, damping, stiffness, regime, thresholds and margin at a learning rate.
+
+    Raises ValueError for a stiffness that is none, and for an optimiser that is not linear near rest.
+    """
+    fresh, stale = matrices(settings.stiffness)
+    rest: dict[str, Any] = {"policy": np.ones(2) / 2, "fresh": fresh, "stale": stale}
+    linear = LinearTheory("", settings.dynamics, hyper.kl_weight, learner, learner.optimizer.convention, **rest)
+    if reason := linear.unsupported_reason():
+        raise ValueError(f"stiffness: expected a rule and an optimiser with a linear theory, got {reason}")
+    rate, momentum, interval, _ = hyper
+    point = OperatingPoint(settings, learner, hyper, linear)
+    lag = linear.lag(interval, momentum)
+    oscillator, exact, law = linear.oscillator(rate, momentum, lag), point.exact, point.law
+    margin = Value.of(exact.value and exact.value / rate, exact.reason or exact.note)
+    spread = point.loop.spread(rate, np.array([[1 / learner.group_size / learner.prompts]]), settings.batch_reuse)
+    std = Value.of(None if spread.average is None else math.sqrt(spread.average[0, 0]), str(spread.reason))
+    searched, regime = point.intervals, point.regime or str(point.radius.reason)
+    lines = [
+        Line("oscillator.mass", oscillator.mass, "mass", "steps / learning rate", LEADING),
+        Line("oscillator.damping", oscillator.damping, "damping", "1 / learning rate", LEADING),
+        Line("oscillator.stiffness", linear.largest, "stiffness", UNIT, LINEAR),
+        Line("oscillator.lag", lag, "  lag", "steps", LINEAR),
+        Line("regime", regime, "regime", "", LINEAR),
+        Line("thresholds.learning_rate.leading_order", law, "learning rate: leading-order law", RATE, LEADING, 6),
+        Line("thresholds.learning_rate.exact", exact, "  exact threshold", RATE, LINEAR, 6),
+        Line("thresholds.learning_rate.oscillation_onset", point.onset, "  onset of oscillation", RATE, LINEAR, 6),
+        Line("thresholds.refresh_interval.exact", searched.first, "refresh interval: first unstable", "steps", LINEAR),
+        Line("margin", margin, "margin", "threshold / learning rate", LINEAR),
+        Line("stationary_std", std, "std over a long run, per std of one answer's gradient", "", LINEAR),
+    ]
+    verdict = _verdict(regime, margin)
+    blocks: list[Block] = [
+        Paragraph(verdict, wrap=False),
+        Values({"verdict": verdict} | _nested(lines)),
+        Table(lines, SHOWN, name="predictions"),
+    ]
+    return Document("Prediction", {"": blocks})
+
+
+def _verdict(regime: str, margin: Value) -> str:
+    if margin.value is None:
+        return f"{regime}: {margin.reason}"
+    side = "below" if margin.value > 1 else "above"
+    times = amount(max(margin.value, 1 / margin.value)) if margin.value else ""
+    return f"{regime}: the learning rate is {times} times {side} the threshold"
+
+
+def _nested(lines: list[Line]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for line in lines:
+        *path, last = line.key.split(".")
+        place = found
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = line.value
+    return found

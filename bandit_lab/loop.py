@@ -1,0 +1,887 @@
+"""The linear map of one period of training, for every staleness rule and optimiser: no variant's name stands here.
+
+Near a fixed point the mean gradient is -(H_fresh x + H_stale b): x is the displacement of the parameters, b that of
+the policy that acts. A staleness rule hands b out, an optimiser turns gradients into steps, both linearly. The matrices
+of one component of either are derivatives of its own methods:
+
+    rule       (x, s) -> (b, s')      `behaviour`, and `rewind` at the end of a period
+    optimiser  (u, m) -> (dx, m')     `update`, u being a gradient of the loss
+
+Kronecker products with the stiffness give the map of one step on (x, m, s), and their product that of a period. Its
+eigenvalues are the multipliers. Where the two parts of the stiffness share their eigenvectors, every mode has a loop of
+its own.
+
+A rule that repeats itself at every step is a filter, b_t = sum_k q_k x_{t-k}; its response q is the derivative of a
+run of it. With Q(z) = sum_k q_k z^-k, and o(z) the optimiser's response at learning rate 1, multipliers are where
+(z - 1) - eta o(z) (H_fresh + Q(z) H_stale) is singular. For one mode 1/eta = o (H_fresh + Q H_stale)/(z - 1): real on
+the unit circle at a threshold; along the real axis below 1 a mode rings from the first maximum of eta. This needs no
+matrix of the lag's size. An optimiser that is not linear near rest is differentiated as a whole, its second moment
+frozen (`measure.block`). Derived here.
+"""
+
+import bisect
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import cached_property, lru_cache, partial
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from scipy.optimize import brentq
+
+from bandit_lab.grpo import Learner, Mixture, averages, draws
+from bandit_lab.measure.block import AT_ONCE
+from bandit_lab.measure.frozen_moment import FAR
+
+Kind = Literal["flip", "neimark_sacker"]
+SEARCHED, COUNTED = 1024, 128
+"""Largest refresh interval that is looked at, and that whose multipliers are counted."""
+LARGEST_MAP = 600
+"""Size of a period's map from which on its eigenvalues take seconds."""
+_REAL = 1e-8  # imaginary part of a multiplier over its modulus that is rounding
+_SPLIT = 1e-12  # what the parts of a stiffness may miss of common eigenvectors
+_LINEAR = 1e-9  # relative; up to which an optimiser is linear
+_PER_DECADE = 48  # points of a scan
+_MOST_ANGLES = 2**20
+_NOISE = 1e-9  # of a multiplier's modulus
+
+
+class Reason(Enum):
+    """Why there is no number."""
+
+    DRAWN = "ages drawn at every step multiply by random matrices; their average has multipliers"
+    REPELS = "the fixed point repels at every learning rate"
+    STABLE = "stable up to the end of the scan"
+    NO_RINGING = "no oscillation up to the end of the scan"
+    COMPLEX = "the stiffness is complex (the drift is no gradient): a displacement turns at every learning rate"
+    TOO_LARGE = f"its map is larger than {LARGEST_MAP}: a shorter memory, or fewer arms, has multipliers"
+    UNSTABLE = "beyond the stability threshold"
+    NO_BLOCKS = "batch_reuse: expected false, the rule has no blocks to reuse a batch in"
+    NOT_LINEAR = "the optimiser is not linear near rest"
+    NOT_SEARCHED = "not searched: the interval of this rule is neither that of a block nor a lag"
+    COUPLED = "one number only where the whole stiffness is stale and its modes do not see each other"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Crossing(NamedTuple):
+    """A learning rate at which something begins, how stability is lost there, or why there is none.
+
+    0 with a reason: at every learning rate.
+    """
+
+    value: float | None
+    kind: Kind | None = None
+    reason: Reason | str | None = None
+
+
+def kind_of(multiplier: complex) -> Kind:
+    """`neimark_sacker`: a complex pair; else `flip` (over an even number of steps a flip is +1)."""
+    return "neimark_sacker" if abs(multiplier.imag) > _REAL * abs(multiplier) else "flip"
+
+
+def ordered(maps: np.ndarray) -> np.ndarray:
+    """Eigenvalues [..., n] of maps [..., n, n], largest modulus first; infinite where a map is."""
+    finite = np.isfinite(maps).all(axis=(-2, -1))
+    values = np.linalg.eigvals(np.where(finite[..., None, None], maps, 0)).astype(complex)
+    values = np.where(finite[..., None], values, np.inf)
+    return np.take_along_axis(values, np.argsort(-np.abs(values), axis=-1, kind="stable"), axis=-1)
+
+
+# --------------------------------------------------------------------------------------------- the rule's own matrices
+
+
+class Rule(NamedTuple):
+    """One component of a staleness rule. runs: matrices [1 + S, 1 + S] of (x, s) -> (b, s'), each with the number of
+    steps for which it holds, over one period. shares: [A + 1] of the ages, where it is a filter. noise: variance of an
+    update's noise over that of one policy's groups, mean over the period."""
+
+    runs: tuple[tuple[np.ndarray, int], ...]
+    shares: np.ndarray | None
+    noise: tuple[float, ...]
+
+    @property
+    def one_age(self) -> bool:
+        """Whether what acts always has the same age."""
+        return self.shares is not None and bool(np.max(self.shares) == 1 == np.count_nonzero(self.shares))
+
+    @property
+    def period(self) -> int:
+        """Steps after which it repeats itself."""
+        return sum(count for _, count in self.runs)
+
+    @property
+    def memory(self) -> int:
+        """S."""
+        return len(self.runs[0][0]) - 1
+
+    @property
+    def ages(self) -> np.ndarray:
+        """Mean age [period] of what acts at every step, from what acts on a ramp."""
+        if self.shares is not None:
+            return np.array([np.arange(len(self.shares)) @ self.shares])
+        state, period = np.zeros(self.memory), self.period
+        found: list[float] = []
+        for _ in range(3 + self.memory // period):
+            found.clear()
+            at = 0
+            for one, count in self.runs:
+                for _ in range(count):
+                    after = one @ np.append(float(at), state)
+                    found.append(at - after[0])
+                    state, at = after[1:], at + 1
+            state = state - period  # the next period counts from 0 again
+        return np.round(found, 9)
+
+    def mixed(self) -> "Rule":
+        """The rule that averages over the same ages in every update."""
+        shares = self.shares if self.shares is not None else np.bincount(self.ages.astype(int)) / self.period
+        return Rule(((filter_of(shares), 1),), shares, (float(shares @ shares),))
+
+
+def _floats(tree: Any) -> tuple[jax.Array, Callable[[Any], Any]]:
+    """(vector of the real leaves, function that puts such a vector back)."""
+    leaves, form = jax.tree.flatten(tree)
+    real = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)]
+    vector, back = ravel_pytree([jnp.asarray(leaves[i], float) for i in real])
+
+    def rebuilt(vector: Any) -> Any:
+        new = list(leaves)
+        for i, leaf in zip(real, back(vector), strict=True):
+            new[i] = leaf
+        return jax.tree.unflatten(form, new)
+
+    return vector, rebuilt
+
+
+def _acting(rule: Any, state: Any, theta: Any, step: Any, interval: Any) -> tuple[Any, Any, Any]:
+    """(parameters that act, next state, sum of the squares of their shares)."""
+    acting, after = rule.behaviour(state, theta, step, interval, None)
+    if isinstance(acting, Mixture):
+        return acting.share @ acting.theta, after, jnp.sum(acting.share**2)
+    return acting, after, jnp.ones(())
+
+
+@partial(jax.jit, static_argnames=("rule", "horizon"))
+def _response(rule: Any, horizon: int, interval: Any) -> Any:
+    """(what acts [T], the state's slope at the end, noise [T]) after a displacement at step 0 alone."""
+    start = rule.init(jnp.zeros(1), horizon)
+    pulse = jnp.zeros((horizon + 4, 1)).at[0].set(1.0)
+
+    def run(size: Any) -> Any:
+        def step(state: Any, at: Any) -> Any:
+            b, after, noise = _acting(rule, state, size * pulse[at], at, interval)
+            return after, (b[0], noise)
+
+        end, (seen, noise) = jax.lax.scan(step, start, jnp.arange(horizon + 4))
+        return (seen, _floats(end)[0]), noise
+
+    _, (seen, left), noise = jax.jvp(run, (jnp.zeros(()),), (jnp.ones(()),), has_aux=True)
+    return seen, left, noise
+
+
+@partial(jax.jit, static_argnames=("rule", "horizon"))
+def _slopes(rule: Any, horizon: int, steps: Any, intervals: Any) -> Any:
+    """Matrices [T, 1 + S, 1 + S] at these steps [T] and intervals [T], and noise [T]."""
+    start, back = _floats(rule.init(jnp.zeros(1), horizon))
+
+    def one(step: Any, interval: Any) -> Any:
+        def moved(v: Any) -> Any:
+            acting, after, noise = _acting(rule, back(v[1:]), v[:1], step, interval)
+            return jnp.concatenate([acting, _floats(after)[0]]), noise
+
+        return jax.jacfwd(moved, has_aux=True)(jnp.zeros(1 + start.size))
+
+    return jax.vmap(one)(steps, intervals)
+
+
+def filter_of(shares: np.ndarray) -> np.ndarray:
+    """Matrix [1 + A, 1 + A] of (x_t, x_{t-1}, ..., x_{t-A}) -> (b, x_t, ..., x_{t-A+1}) for shares [A + 1] of ages."""
+    full = np.eye(len(shares), k=-1)
+    full[0] = shares
+    return full
+
+
+@lru_cache(maxsize=4096)
+def rule_of(rule: Any, interval: float, horizon: int) -> Rule:
+    """The matrices of a staleness rule that remembers `horizon` steps. ValueError where it never repeats itself."""
+    period = int(rule.period(interval))
+    typed = np.asarray(interval, np.int32 if rule.whole_interval else float)
+    if period == 1:
+        seen, left, noise = (np.asarray(part) for part in _response(rule, horizon, typed))
+        if not np.any(left):
+            shares = np.trim_zeros(seen, "b") if np.any(seen) else seen[:1]
+            return Rule(((filter_of(shares), 1),), shares, (float(noise[-1]),))
+    if period == interval and rule.block_synchronous:  # within a block nothing but its first step differs
+        steps, noise = (np.asarray(part) for part in _slopes(rule, horizon, np.arange(2), np.full(2, typed)))
+        return Rule(
+            ((steps[0], 1), (steps[1], period - 1)), None, (float(noise[0]), *noise[1:].tolist() * (period - 1))
+        )
+    every = _slopes(rule, horizon, np.arange(period), np.full(period, typed))
+    return _joined(rule, horizon, *(np.asarray(part) for part in every))
+
+
+def _joined(rule: Any, horizon: int, matrices: np.ndarray, noise: np.ndarray) -> Rule:
+    start, back = _floats(rule.init(jnp.zeros(1), horizon))
+    matrices, period = matrices.copy(), len(matrices)
+    if start.size:
+        turned = np.asarray(jax.vmap(lambda v: _floats(rule.rewind(back(v), period))[0], 1, 1)(jnp.eye(start.size)))
+        matrices[-1, 1:] = turned @ matrices[-1, 1:]  # one period maps states at step 0 to states at step 0
+    starts = [0, *(np.flatnonzero(np.any(matrices[1:] != matrices[:-1], axis=(1, 2))) + 1), period]
+    runs = tuple((matrices[a], int(b - a)) for a, b in pairwise(starts))
+    return Rule(runs, None, tuple(noise.tolist()))
+
+
+# ---------------------------------------------------------------------------------------- the optimiser's own matrices
+
+
+@dataclass(frozen=True)
+class Response:
+    """One component of an optimiser near rest.
+
+    unit: [1 + M, 1 + M] of (u, m) -> (dx, m') at learning rate 1. slope: the same as a function of the learning rate,
+    for an optimiser whose step is not proportional to it, else None.
+    """
+
+    unit: np.ndarray
+    slope: Callable[[float], np.ndarray] | None = None
+
+    def at(self, rates: np.ndarray) -> np.ndarray:
+        """[E, 1 + M, 1 + M] at learning rates [E]."""
+        if self.slope is not None:
+            return np.stack([self.slope(float(rate)) for rate in rates])
+        full = np.repeat(self.unit[None], len(rates), axis=0)
+        full[:, 0] *= rates[:, None]
+        return full
+
+    @cached_property
+    def fraction(self) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients of 1, 1/z, ... of the numerator and of the denominator of o(z)."""
+        inner, row, column = self.unit[1:, 1:], self.unit[0, 1:], self.unit[1:, 0]
+        if not len(inner):
+            return self.unit[0], np.ones(1)
+        bottom = np.poly(inner)
+        return self.unit[0, 0] * bottom + np.poly(inner - np.outer(column, row)) - bottom, bottom
+
+    def transfer(self, z: np.ndarray) -> np.ndarray:
+        """o(z) [...], the step per unit of a loss gradient that goes as z^t, at learning rate 1."""
+        with np.errstate(all="ignore"):
+            top, bottom = (np.polynomial.polynomial.polyval(1 / z, part) for part in self.fraction)
+            return np.asarray(top / bottom)
+
+    @cached_property
+    def inertia(self) -> tuple[float, float, float]:
+        """(A, M, a): mass M/eta and damping A/eta - K (lag - a) of the oscillator that the optimiser makes of one mode.
+
+        With o(z) = -n(1/z)/d(1/z) and z = 1 + s the loop is s d = -eta K n z^-lag. Slopes in s at s = 0 give
+        A = d/n, M = d'/n, a = n'/n. Heavy ball: 1 - mu, mu, 0.
+        """
+        top, bottom = -self.fraction[0], self.fraction[1]
+        order = np.arange(len(bottom))
+        unit = float(top.sum())
+        return float(bottom.sum()) / unit, -float(order @ bottom) / unit, -float(order @ top) / unit
+
+
+_COMPONENTS = 3  # that an optimiser is tried on
+
+
+@lru_cache(maxsize=64)
+def _tried(optimizer: Any) -> Callable[..., Any]:
+    """(learning rate, momentum) -> (slope, value at rest, slope along the parameters, error of the slope) of an update.
+
+    The vector is the gradient and all that the optimiser remembers of it.
+    """
+    size, start = _COMPONENTS, np.linspace(0.3, 0.7, _COMPONENTS)
+
+    def moved(rate: Any, mu: Any, v: Any, theta: Any) -> Any:
+        made = optimizer.build(rate, mu)
+        _, back = _floats(jax.tree.map(_stands, made.init(theta)))
+        change, after = made.update(v[:size], back(v[size:]), theta)
+        return jnp.concatenate([change, _floats(after)[0]])
+
+    def looked(rate: Any, mu: Any) -> Any:
+        theta = jnp.asarray(start)
+        state = _floats(optimizer.build(rate, mu).init(theta))[0]
+        zero, near = jnp.zeros(size + state.size), np.random.default_rng(0).standard_normal(size + state.size)
+        slope = jax.jacfwd(moved, 2)(rate, mu, zero, theta)
+        rest = moved(rate, mu, zero, theta)
+        held = jax.jvp(lambda at: moved(rate, mu, zero, at), (theta,), (jnp.ones(size),))[1]
+        seen = jnp.stack([(moved(rate, mu, scale * near, theta) - rest) / scale for scale in (1e-3, 1e-6)])
+        return slope, rest, held, seen - slope @ near
+
+    return jax.jit(jax.vmap(looked, (0, None)))
+
+
+@lru_cache(maxsize=256)
+def response_of(optimizer: Any, momentum: float) -> Response | None:
+    """The matrices of an optimiser at a momentum; None where it is not linear near rest, component by component."""
+    size, rates, tried = _COMPONENTS, np.array([1.0, 2.0, 0.37]), _tried(optimizer)
+    units = []
+    for slope, rest, held, missed in zip(*map(np.asarray, tried(rates, np.float64(momentum))), strict=True):
+        if len(slope) % size or not np.isfinite(slope).all():
+            return None
+        units.append(slope[::size, ::size])
+        apart = slope - np.kron(units[-1], np.eye(size))
+        missing = np.concatenate([np.ravel(one) for one in (apart, rest, held, missed * 1e-3)])
+        scale = _LINEAR * np.abs(slope).max()
+        if not (scale > 0 and np.abs(missing).max() <= scale):
+            return None
+    answer, z = Response(units[0]), np.array([1.7, -1.3, 0.4 + 1.2j])
+    for unit, rate in zip(units[1:], rates[1:], strict=True):
+        if not np.allclose(Response(unit).transfer(z), rate * answer.transfer(z), rtol=_LINEAR, atol=0):
+
+            def slope_at(rate: float) -> np.ndarray:
+                return np.asarray(tried(np.array([rate]), np.float64(momentum))[0])[0][::size, ::size]
+
+            return Response(units[0], slope_at)
+    return answer
+
+
+def _stands(leaf: Any) -> Any:
+    """Counters stand at a count at which every bias correction is off."""
+    counts = jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.integer) and jnp.ndim(leaf) == 0
+    return jnp.asarray(FAR, jnp.asarray(leaf).dtype) if counts else leaf
+
+
+# ------------------------------------------------------------------------------------------------------------ the loop
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """The linear loop at a fixed point, for every learning rate.
+
+    fresh, stale: [R, R] minus the derivatives of the mean gradient by the current and by the acting policy, reward per
+    logit^2. interval: N, steps. blocks: whether a batch can be reused within a period.
+    """
+
+    fresh: np.ndarray
+    stale: np.ndarray
+    rule: Rule
+    optimizer: Response
+    interval: float
+    blocks: bool = False
+
+    @cached_property
+    def spectrum(self) -> np.ndarray:
+        """Eigenvalues [R] of fresh + stale, largest real part first, real where they are."""
+        return spectrum(self.fresh + self.stale)
+
+    @property
+    def repels(self) -> bool:
+        """Whether the on-policy drift itself repels."""
+        return bool(self.spectrum.real.min() <= 0)
+
+    @cached_property
+    def modes(self) -> "tuple[Loop, ...]":
+        """Loops of one coordinate each where the two parts share their eigenvectors, else the loop itself."""
+        if len(self.fresh) == 1:
+            return (self,)
+        values, vectors = np.linalg.eig(self.fresh + self.stale)
+        if np.linalg.cond(vectors) > 1e6:
+            return (self,)
+        turned = [np.linalg.solve(vectors, part @ vectors) for part in (self.fresh, self.stale)]
+        scale = max(np.abs(one).max() for one in turned)
+        if any(np.abs(one - np.diag(np.diag(one))).max() > _SPLIT * scale for one in turned):
+            return (self,)
+        parts = [np.diag(one) for one in turned]
+        if np.abs(values.imag).max() <= _REAL * scale:
+            parts = [one.real for one in parts]
+        pairs = zip(*parts, strict=True)
+        return tuple(replace(self, fresh=np.array([[a]]), stale=np.array([[b]])) for a, b in pairs)
+
+    @property
+    def size(self) -> int:
+        """Of the period's map of all coordinates together."""
+        return len(self.fresh) * (len(self.optimizer.unit) + self.rule.memory)
+
+    @property
+    def _filter(self) -> bool:
+        """Whether z tells everything: one mode of a filter, with steps in proportion to the learning rate."""
+        return len(self.fresh) == 1 and self.rule.shares is not None and self.optimizer.slope is None
+
+    def _step(self, one: np.ndarray, optimizer: np.ndarray) -> np.ndarray:
+        """Maps [E, n, n] of (x, m, s) in one step, by the rule's matrix at it and the optimiser's [E, 1 + M, 1 + M]."""
+        r, memory, stored = len(self.fresh), optimizer.shape[1] - 1, len(one) - 1
+        eye, n, split = np.eye(r), (1 + memory + stored) * r, (1 + memory) * r
+        loss = np.zeros((r, n), np.result_type(self.fresh, self.stale))
+        loss[:, :r] = self.fresh + one[0, 0] * self.stale
+        loss[:, split:] = np.kron(one[:1, 1:], self.stale)
+        full = np.zeros((len(optimizer), n, n), loss.dtype)
+        full[:, :split] = np.einsum("ea,rn->earn", optimizer[:, :, 0], loss).reshape(-1, split, n)
+        full[:, :split, r:split] += np.einsum("eij,rs->eirjs", optimizer[:, :, 1:], eye).reshape(-1, split, memory * r)
+        full[:, :r, :r] += eye
+        full[:, split:, :r] = np.kron(one[1:, :1], eye)
+        full[:, split:, split:] = np.kron(one[1:, 1:], eye)
+        return full
+
+    def maps(self, rates: np.ndarray) -> np.ndarray:
+        """The map of one period [E, n, n] at learning rates [E]; not finite where it overflows."""
+        optimizer, total = self.optimizer.at(np.asarray(rates, float)), None
+        with np.errstate(over="ignore", invalid="ignore"):
+            for one, count in self.rule.runs:
+                power = np.linalg.matrix_power(self._step(one, optimizer), count)
+                total = power if total is None else power @ total
+        assert total is not None
+        return total
+
+    def multipliers(self, rate: float) -> np.ndarray | Reason:
+        """Multipliers of one period, largest modulus first."""
+        if max(mode.size for mode in self.modes) > LARGEST_MAP:
+            return Reason.TOO_LARGE
+        every = np.concatenate([ordered(mode.maps(np.array([rate])))[0] for mode in self.modes])
+        return every[np.argsort(-np.abs(every), kind="stable")]
+
+    def cycle(self, rate: float) -> float | None:
+        """Steps per cycle of the dominant mode, 2 where it changes sign at every step; None where it does not swing.
+
+        The multiplier of a period tells the phase up to whole turns, which a run of the mode through one period counts.
+        """
+        mode = max(self.modes, key=lambda one: abs(ordered(one.maps(np.array([rate])))[0, 0]))
+        whole, r, period = mode.maps(np.array([rate]))[0], len(mode.fresh), self.rule.period
+        if not np.isfinite(whole).all():
+            return None
+        values, vectors = np.linalg.eig(whole)
+        place = int(np.argmax(np.abs(values)))
+        turned, state = float(np.angle(values[place])), vectors[:, place].astype(complex)
+        if period > 1:
+            counted, optimizer = 0.0, self.optimizer.at(np.array([rate]))
+            for one, count in self.rule.runs:
+                step = mode._step(one, optimizer)[0]
+                for _ in range(count):
+                    before, state = state, step @ state
+                    counted += float(np.angle(np.vdot(before[:r], state[:r])))
+                    state = state / np.abs(state).max()
+            turned += 2 * math.pi * round((counted - turned) / (2 * math.pi))
+        return None if abs(turned) < 1e-12 else 2 * math.pi / abs(turned) * period
+
+    def _first(self, of_mode: "Callable[[Loop], Crossing]") -> Crossing:
+        """The least of the modes' learning rates."""
+        found = [of_mode(mode) for mode in self.modes]
+        known = [one for one in found if one.value is not None]
+        return min(known, key=lambda one: one.value or 0.0) if known else found[0]
+
+    @cached_property
+    def threshold(self) -> Crossing:
+        """The first learning rate at which the largest multiplier has modulus 1."""
+        if self.repels:
+            return Crossing(0.0, None, Reason.REPELS)
+        return self._first(lambda mode: mode._on_the_circle() if mode._filter else mode._scanned())
+
+    @property
+    def _grid(self) -> np.ndarray:
+        """Learning rates from far below the leading order to far above the on-policy threshold."""
+        scale = max(np.linalg.norm(part, 2) for part in (self.fresh, self.stale, self.fresh + self.stale))
+        small = 1e-6
+        mean = Response(self.optimizer.at(np.array([small]))[0]).transfer(np.array(1.0))
+        unit = small / (scale * abs(float(mean)))
+        low, high = 0.02 * unit / (self.interval + 1), 1e6 * unit
+        return np.geomspace(low, high, math.ceil(_PER_DECADE * math.log10(high / low)))
+
+    def _scanned(self) -> Crossing:
+        if self.size > LARGEST_MAP:
+            return Crossing(None, None, Reason.TOO_LARGE)
+        return scanned(lambda rates: ordered(self.maps(rates))[:, 0], self._grid)
+
+    def _inverse(self, z: np.ndarray, aged: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
+        """1/eta [...] at a multiplier z [...] of one mode. less: z - 1, where it is known to more digits."""
+        factor = self.optimizer.transfer(z) / (z - 1 if less is None else less)
+        return np.asarray(factor * (self.fresh[0, 0] + aged * self.stale[0, 0]))
+
+    def _aged(self, z: np.ndarray) -> np.ndarray:
+        """Q [...] at points z [...]."""
+        assert self.rule.shares is not None
+        places = np.flatnonzero(self.rule.shares)
+        if len(places) > 8:
+            return np.polynomial.polynomial.polyval(1 / z, self.rule.shares)
+        return sum((self.rule.shares[k] * z ** -float(k) for k in places), np.zeros_like(z))
+
+    def _on_the_circle(self) -> Crossing:
+        """The first crossing of a filter: angles at which 1/eta is real and positive, in a scan, and a root in each."""
+        assert self.rule.shares is not None
+        count = 96 * (len(self.rule.shares) + 1)
+        even = np.arange(1, count) * (np.pi / count)
+        near = np.geomspace(1e-9, even[0], 96)[:-1]
+        angles = np.concatenate([near, even])
+        aged = np.concatenate([self._aged(np.exp(1j * near)), np.fft.fft(self.rule.shares, 2 * count)[1:count]])
+
+        def at(angle: float) -> complex:
+            z = np.array(np.exp(1j * angle))
+            return complex(self._inverse(z, self._aged(z)))
+
+        values = self._inverse(np.exp(1j * angles), aged)
+        turns = np.flatnonzero(np.sign(values.imag[:-1]) * np.sign(values.imag[1:]) < 0)
+        reach = np.maximum(values.real[turns], values.real[turns + 1])
+        found: list[tuple[float, Kind]] = []
+        for i in turns[(reach > 0) & (reach > 0.5 * reach.max(initial=0))]:
+            angle = brentq(lambda angle: at(angle).imag, angles[i], angles[i + 1], xtol=1e-16, rtol=8.9e-16)
+            found.append((1 / at(angle).real, "neimark_sacker"))
+        flip = complex(self._inverse(np.array(-1.0), self._aged(np.array(-1.0))))
+        if flip.real > 0 and abs(flip.imag) <= 1e-6 * flip.real:
+            found.append((1 / flip.real, "flip"))
+        positive = [one for one in found if one[0] > 0]
+        return Crossing(*min(positive)) if positive else Crossing(None, None, Reason.STABLE)
+
+    @cached_property
+    def onset(self) -> Crossing:
+        """The learning rate from which on a mode rings, the first that does: its multiplier is complex or negative.
+
+        0, with the reason, where a stiffness is complex: its multipliers always are.
+        """
+        if self.repels:
+            return Crossing(None, None, Reason.REPELS)
+        if np.iscomplexobj(self.spectrum):
+            return Crossing(0.0, "neimark_sacker", Reason.COMPLEX)
+        return self._first(lambda mode: mode._turning() if mode._leads else mode._ringing())
+
+    @property
+    def _leads(self) -> bool:
+        """Whether no other multiplier overtakes the one that begins at 1: a filter, wholly stale."""
+        return self._filter and not np.any(self.fresh)
+
+    def _turning(self) -> Crossing:
+        """The first maximum of the learning rate along the real axis below 1."""
+
+        def rates(gap: np.ndarray) -> np.ndarray:
+            with np.errstate(all="ignore"):
+                whole = self._inverse(1 - gap, self._aged(1 - gap), -gap)
+                return np.where(whole > 0, 1 / whole, 0.0)
+
+        gaps = np.unique(np.concatenate([np.geomspace(1e-12, 1e-2, 600), np.linspace(0, 1, 1201)[1:-1], [1 - 1e-15]]))
+        falls = np.flatnonzero(np.diff(rates(gaps)) < 0)
+        if not len(falls):
+            return Crossing(float(rates(gaps)[-1]))
+        low, high = gaps[max(falls[0] - 1, 0)], gaps[falls[0] + 1]
+        for _ in range(8):  # around the maximum again and again: its place has half the digits of its height
+            inner = np.linspace(low, high, 41)
+            top = int(np.argmax(rates(inner)))
+            low, high = inner[max(top - 1, 0)], inner[min(top + 1, 40)]
+        return Crossing(float(rates(np.array([0.5 * (low + high)]))[0]))
+
+    def _ringing(self) -> Crossing:
+        if self.size > LARGEST_MAP:
+            return Crossing(None, None, Reason.TOO_LARGE)
+        first = np.geomspace(self._grid[0] * 1e-4, self._grid[0], 200)[:-1]
+        return ringing(self.maps, np.concatenate([first, self._grid]), len(self.fresh))
+
+    def mean_square(self, draws: int) -> Crossing:
+        """The learning rate at which the mean square stops decaying, where every update draws that many of the ages.
+
+        The second moment feeds back through one direction: with T the response of x to an error of what acts, it is
+        where the mean of |T|^2 (1 - |Q|^2) over the unit circle is the number of draws. The least over the modes.
+        """
+        if not all(mode._leads for mode in self.modes) or np.iscomplexobj(self.spectrum):
+            return Crossing(None, None, Reason.COUPLED)
+        assert self.rule.shares is not None
+        if np.count_nonzero(self.rule.shares) == 1:
+            return self.threshold
+        return self._first(lambda mode: mode._mean_square(draws))
+
+    def _mean_square(self, draws: int) -> Crossing:
+        top = self.threshold.value
+        if not top:
+            return self.threshold
+
+        def excess(rate: float) -> float:
+            return self.fed_back(rate) / draws - 1
+
+        low = high = top / 2
+        while excess(low) > 0:  # the sum rises with the learning rate, and is without bound at the averaged threshold
+            low, high = low / 2, low
+        while excess(high) < 0:
+            low, high = high, (high + top) / 2
+            if high > top * (1 - 1e-9):  # nothing is drawn in the mode that crosses
+                return Crossing(top)
+        return Crossing(float(brentq(excess, low, high, xtol=1e-14 * top, rtol=1e-13)))
+
+    def fed_back(self, rate: float) -> float:
+        """The mean over the circle, with twice as many angles until it stands still; of one mode."""
+        shares = self.rule.shares
+        assert shares is not None
+        before, count = np.inf, 2 ** max(12, math.ceil(math.log2(8 * len(shares))))
+        while count <= _MOST_ANGLES:
+            z, aged = np.exp(2j * np.pi * np.arange(count) / count), np.fft.fft(shares, count)
+            step = rate * self.optimizer.transfer(z)
+            closed = z - 1 - step * (self.fresh[0, 0] + aged * self.stale[0, 0])
+            now = float(np.mean(np.abs(step * self.stale[0, 0] / closed) ** 2 * (1 - np.abs(aged) ** 2)))
+            if abs(now - before) <= 1e-12 * abs(now):
+                break
+            before, count = now, 2 * count
+        return now
+
+    def outside(self, rate: float) -> int:
+        """How many multipliers of a filter are outside the unit circle: R less the determinant's turns along it."""
+        assert self.rule.shares is not None
+        r, points = len(self.fresh), 256 * (len(self.rule.shares) + 4)
+        for _ in range(8):
+            z = np.exp(1j * np.pi * np.arange(points + 1) / points)
+            aged = np.fft.fft(self.rule.shares, 2 * points)[: points + 1, None, None]
+            push = (rate * self.optimizer.transfer(z))[:, None, None] * (self.fresh + aged * self.stale)
+            function = np.linalg.det((z - 1)[:, None, None] * np.eye(r) - push)
+            jumps = np.angle(function[1:] / function[:-1])
+            if np.abs(jumps).max() < np.pi / 2 or points > 2**17:
+                break
+            points *= 4
+        return round(r - float(jumps.sum()) / np.pi)
+
+    def spread(self, rate: float, noise: np.ndarray, reuse: bool = False) -> "Spread":
+        """The stationary fluctuation under gradient noise of covariance `noise` [R, R] per update of one policy.
+
+        Discrete Lyapunov equation of the period's map. Noise enters through the optimiser's input, a new draw at every
+        step, or with `reuse` one draw for the whole period; `Rule.noise` is what averaging over policies leaves of it.
+        """
+        if reuse and not self.blocks:
+            return Spread(None, None, None, Reason.NO_BLOCKS)
+        if self.size > LARGEST_MAP:
+            return Spread(None, None, None, Reason.TOO_LARGE)
+        whole, r = self.maps(np.array([rate]))[0], len(self.fresh)
+        if not abs(ordered(whole)[0]) < 1:
+            return Spread(None, None, None, Reason.UNSTABLE)
+        optimizer, n = self.optimizer.at(np.array([rate])), len(whole)
+        entry = np.zeros((n, r))
+        entry[: optimizer.shape[1] * r] = np.kron(optimizer[0, :, :1], np.eye(r))
+        per_run = [(self._step(one, optimizer)[0], count) for one, count in self.rule.runs]
+        strength = np.broadcast_to(self.rule.noise, self.rule.period)
+
+        def through(start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            """(covariance after a period, mean over its steps of that of x)."""
+            state, total, at = np.zeros((n + r, n + r)), np.zeros((r, r)), 0
+            state[:n, :n], state[n:, n:] = start, noise
+            for one, count in per_run:
+                step = np.eye(n + r)
+                step[:n, :n], step[:n, n:] = one, entry if reuse else 0
+                for _ in range(count):
+                    total = total + state[:r, :r]
+                    state = step @ state @ step.T
+                    if not reuse:
+                        state[:n, :n] += strength[at] * (entry @ noise @ entry.T)
+                    at += 1
+            return state[:n, :n], total / at
+
+        state, _ = through(np.zeros((n, n)))
+        state = _lyapunov(whole, state)
+        return Spread(through(state)[1], state, whole)
+
+
+class Spread(NamedTuple):
+    """Covariance [R, R] of x, mean over a period; of the state [n, n] at its start, and its map; or why not."""
+
+    average: np.ndarray | None
+    state: np.ndarray | None
+    whole: np.ndarray | None
+    reason: Reason | None = None
+
+    def integrated_time(self, direction: np.ndarray) -> float | None:
+        """1 + 2 sum of the autocorrelation of direction [R] . x at the periods' starts, in periods."""
+        if self.state is None or self.whole is None:
+            return None
+        probe = np.zeros(len(self.state))
+        probe[: len(direction)] = direction
+        carried = self.state @ probe
+        summed = np.linalg.solve(np.eye(len(self.whole)) - self.whole, carried)
+        return float(2 * (probe @ summed) / (probe @ carried) - 1)
+
+
+def _lyapunov(matrix: np.ndarray, source: np.ndarray) -> np.ndarray:
+    """S = M S M^T + Q for a stable M [n, n] by doubling: after j rounds 2^j terms of the series are summed."""
+    total, power = source, matrix
+    for _ in range(60):
+        update = power @ total @ power.T
+        total = total + update
+        if np.abs(update).max() <= 1e-17 * np.abs(total).max():
+            break
+        power = power @ power
+    return 0.5 * (total + total.T)
+
+
+def spectrum(matrix: np.ndarray) -> np.ndarray:
+    """Eigenvalues [R], largest real part first, real where they are."""
+    values = np.linalg.eigvals(matrix)
+    values = values[np.argsort(-values.real, kind="stable")]
+    return values.real if np.all(np.abs(values.imag) <= 1e-10 * np.abs(values).max()) else values
+
+
+# --------------------------------------------------------------------------- scans, of a loop or of a linearised block
+
+
+def scanned(top: Callable[[np.ndarray], np.ndarray], grid: np.ndarray) -> Crossing:
+    """The first learning rate of a rising grid [E] at which the largest multiplier, `top` [E], reaches modulus 1.
+
+    Where its modulus has a maximum below 1, the scan looks again, closer: an unstable window may be narrow.
+    """
+    rates, sizes = np.empty(0), np.empty(0)
+    for chunk in np.split(grid, range(AT_ONCE, len(grid), AT_ONCE)):
+        rates, sizes = np.append(rates, chunk), np.append(sizes, np.abs(top(chunk)))
+        inner = sizes[1:-1]
+        peaks = np.flatnonzero(
+            (inner > sizes[:-2] + _NOISE) & (inner > sizes[2:] + _NOISE) & (inner > 0.5) & (inner < 1)
+        )
+        for peak in peaks[peaks >= len(rates) - len(chunk) - 2]:
+            low, high = rates[peak], rates[peak + 2]
+            for _ in range(6):
+                near = np.linspace(low, high, AT_ONCE)
+                at = np.abs(top(near))
+                best = int(np.argmax(at))
+                low, high = near[max(best - 1, 0)], near[min(best + 1, AT_ONCE - 1)]
+                if at[best] >= 1:
+                    return _refined(top, rates[peak], near[best])
+        beyond = np.flatnonzero(~(sizes < 1))
+        if len(beyond):
+            first = int(beyond[0])
+            if first == 0:
+                return Crossing(0.0, None, Reason.REPELS)
+            return _refined(top, rates[first - 1], rates[first])
+    return Crossing(None, None, Reason.STABLE)
+
+
+def _refined(top: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> Crossing:
+    def excess(log_rate: float) -> float:
+        radius = float(np.abs(top(np.array([math.exp(log_rate)]))[0]))
+        return (min(radius, 1e3) if radius == radius else 1e3) - 1
+
+    rate = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-15, rtol=1e-15))
+    return Crossing(rate, kind_of(complex(top(np.array([rate]))[0])))
+
+
+def ringing(maps: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, modes: int) -> Crossing:
+    """The first learning rate of a grid at which one of the largest multipliers, one a mode, is complex or negative."""
+
+    def rings(rates: np.ndarray) -> np.ndarray:
+        slow = ordered(maps(rates))[:, :modes]
+        tilted = np.abs(np.where(np.isfinite(slow), slow.imag, 0.0)) > _REAL * np.abs(slow)
+        return np.any(~np.isfinite(slow) | tilted | (slow.real < 0), axis=-1)
+
+    previous = grid[0]
+    for start in range(0, len(grid), AT_ONCE):
+        rates = grid[np.minimum(np.arange(start, start + AT_ONCE), len(grid) - 1)]
+        hits = np.flatnonzero(rings(rates))
+        if len(hits):
+            i = int(hits[0])
+            low, high = (rates[i - 1] if i else previous), rates[i]
+            while high - low > 1e-14 * high and low < (middle := 0.5 * (low + high)) < high:
+                low, high = (low, middle) if rings(np.array([middle]))[0] else (middle, high)
+            return Crossing(float(high))
+        previous = rates[-1]
+    return Crossing(None, None, Reason.NO_RINGING)
+
+
+# ------------------------------------------------------------------------------------------ from a learner to its loop
+
+
+def loop_of(
+    learner: Learner, fresh: np.ndarray, stale: np.ndarray, momentum: float, interval: float
+) -> tuple[Loop | None, Reason | str | None]:
+    """The loop of a learner's rule and optimiser, or None and why: drawn ages, an optimiser that is not linear.
+
+    Ages that are drawn have the loop of their average by `drawn_loop_of`. Raises ValueError for an interval that the
+    rule cannot have.
+
+    Example:
+      >>> from bandit_lab.bandits import two_arm
+      >>> loop, _ = loop_of(Learner(two_arm()), np.zeros((1, 1)), np.ones((1, 1)), momentum=0.0, interval=8)
+      >>> round(loop.threshold.value, 6), loop.threshold.kind, round(loop.onset.value, 6)
+      (0.25, 'flip', 0.125)
+    """
+    rule: Any = learner.staleness
+    if (reason := no_loop(learner, interval)) is not None:
+        return None, reason
+    known, optimizer = rule_of(rule, interval, horizon_of(learner, interval)), response_of(learner.optimizer, momentum)
+    assert optimizer is not None
+    return Loop(fresh, stale, known, optimizer, interval, rule.block_synchronous), None
+
+
+def horizon_of(learner: Learner, interval: float) -> int:
+    """Steps that the learner's rule remembers, or has to remember for this interval."""
+    return max(learner.horizon, learner.staleness.horizon_for(interval))
+
+
+def no_loop(learner: Learner, interval: float) -> Reason | str | None:
+    """Why a learner has no loop, or None."""
+    rule: Any = learner.staleness
+    try:
+        rule.period(interval)
+    except ValueError as error:
+        return Reason.DRAWN if draws(rule) else str(error)
+    return Reason.NOT_LINEAR if response_of(learner.optimizer, 0.5) is None else None
+
+
+def drawn_loop_of(
+    learner: Learner, fresh: np.ndarray, stale: np.ndarray, momentum: float, interval: float
+) -> tuple[Loop, int] | None:
+    """(the loop of the average over ages that are drawn, how many are drawn an update); None where none are."""
+    averaged = getattr(learner.staleness, "averaged", None)
+    if averaged is None:
+        return None
+    rule, draws = averaged()
+    loop, _ = loop_of(replace(learner, staleness=rule), fresh, stale, momentum, interval)
+    return None if loop is None else (loop, draws)
+
+
+class Intervals(NamedTuple):
+    """Ranges [first, last] of unstable refresh intervals up to `searched`, or why they were not searched."""
+
+    islands: list[list[int]] | None
+    searched: int | None = None
+    reason: Reason | str | None = None
+
+
+def unstable_intervals(
+    learner: Learner, fresh: np.ndarray, stale: np.ndarray, momentum: float, rate: float
+) -> Intervals:
+    """The refresh intervals at which the loop is unstable at a learning rate, up to `SEARCHED`.
+
+    Blocks are multiplied up once. Of a filter multipliers outside the unit circle are counted, by the argument
+    principle; the threshold of one constant age falls with the age where the whole stiffness is stale, so that there
+    one range is found by bisection. Up to `COUNTED` where they are counted.
+    """
+    rule: Any = learner.staleness
+    first = rule.smallest_interval
+    if not rule.whole_interval or averages(rule):
+        return Intervals(None, None, Reason.NOT_SEARCHED)
+    if rule.block_synchronous:
+        loop, reason = loop_of(learner, fresh, stale, momentum, 2)
+        flags = None if loop is None else _unstable_blocks(loop, rate)
+        return Intervals(None, None, reason) if flags is None else Intervals(_ranges(flags, 1), SEARCHED)
+    try:
+        horizon = rule.horizon_for(SEARCHED)
+        loop, reason = loop_of(replace(learner, horizon=horizon), fresh, stale, momentum, SEARCHED)
+    except ValueError:
+        loop, reason = None, None
+    if loop is not None and all(mode._leads for mode in loop.modes) and loop.rule.one_age:
+        known = loop
+
+        def lost(interval: int) -> bool:
+            here = replace(known, rule=rule_of(rule, interval, horizon), interval=interval)
+            return (here.threshold.value or 0.0) <= rate
+
+        at = bisect.bisect_left(range(first, SEARCHED + 1), True, key=lost) + first
+        return Intervals([[at, SEARCHED]] if at <= SEARCHED else [], SEARCHED)
+    horizon = rule.horizon_for(COUNTED)
+    loop, reason = loop_of(replace(learner, horizon=horizon), fresh, stale, momentum, first)
+    if loop is None or rule.period(COUNTED) != 1 or loop.rule.shares is None:
+        return Intervals(None, None, reason or Reason.NOT_SEARCHED)
+    every = [replace(loop, rule=rule_of(rule, one, horizon)) for one in range(first, COUNTED + 1)]
+    return Intervals(_ranges([one.outside(rate) > 0 for one in every], first), COUNTED)
+
+
+def _unstable_blocks(loop: Loop, rate: float) -> np.ndarray:
+    """Whether blocks of 1, 2, ... steps are unstable [SEARCHED]."""
+    optimizer, flags = loop.optimizer.at(np.array([rate])), np.zeros(SEARCHED, bool)
+    for mode in loop.modes:
+        one, other = (mode._step(step, optimizer)[0] for step, _ in loop.rule.runs)
+        maps = [one]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for _ in range(SEARCHED - 1):
+                maps.append(other @ maps[-1])
+        flags |= ~(np.abs(ordered(np.array(maps))[:, 0]) < 1)
+    return flags
+
+
+def _ranges(flags: Any, first: int) -> list[list[int]]:
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], np.asarray(flags, int), [0]])))
+    return [[int(a) + first, int(b) - 1 + first] for a, b in zip(edges[::2], edges[1::2], strict=True)]

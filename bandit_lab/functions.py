@@ -460,7 +460,7 @@ def _settings(
         if value is None:
             continue
         if name in CHOICES:
-            values[name] = _variant(name, value, stack)
+            values[name] = _variant(name, value, stack, getattr(schema(), name)["name"])
         elif isinstance(value, Mapping) and is_dataclass(factory := known[name].default_factory):
             for key in value:
                 _checks.choice(name, key, [one.name for one in fields(factory)])
@@ -474,11 +474,12 @@ def _settings(
     return schema(**values), frozenset(explicit - set(default))
 
 
-def _variant(kind: str, value: Any, stack: contextlib.ExitStack) -> dict[str, Any]:
-    """`name` and all options of a variant; an object without a name is `given` until the stack ends."""
+def _variant(kind: str, value: Any, stack: contextlib.ExitStack, default: str) -> dict[str, Any]:
+    """`name` and all options of a variant, of the default one where none is named; an object without a name is `given`
+    until the stack ends."""
     registry = plugins.chosen_from()[kind]
     if isinstance(value, str | Mapping):
-        name = value if isinstance(value, str) else value.get("name")
+        name = value if isinstance(value, str) else value.get("name", default)
         given = {} if isinstance(value, str) else {key: one for key, one in value.items() if key != "name"}
         named = isinstance(name, str) and name.isidentifier()
         _checks.require(named, kind, "a variant's name, or a dictionary with name and options", name)

@@ -29,8 +29,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import expit
 
-import experiments.shared.estimators.decoupled
-import experiments.shared.estimators.m2po  # noqa: F401 - both register a rule that the package has not
+import experiments.shared.estimators  # noqa: F401 - registers two rules that the package has not
 from bandit_lab import measure as detectors, theory
 from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.bandits import two_arm

@@ -1,6 +1,6 @@
 """Settings that several tests share: bandits that can see a mistake, and small builders."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 from typing import Any
 
@@ -20,6 +20,11 @@ STUDY_SETTINGS = {
     "five_arms": ("grpo", k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1, 0.4))),
 }
 """name -> (advantage, bandit), each with KL weight 1."""
+
+
+def own(registry: Mapping[str, Any]) -> list[str]:
+    """Names of a registry's variants that the package brings: an experiment that a test imports may register others."""
+    return [name for name in registry if registry[name].__module__.startswith("bandit_lab.")]
 
 
 def thinned(*axes: Iterable[Any]) -> list:

@@ -120,6 +120,8 @@ def _override(argument: str) -> str:
     """An override; complains about sweeping what is not traced, and about code of somebody's choice."""
     if swept := re.match(r"\+{0,2}sweep\.(\w+)(.*)", argument, re.DOTALL):
         check_sweepable(swept[1])
+    if re.search(r"\d{4000}", argument):  # Python refuses to read it, inside Hydra's parser
+        raise ValueError(f"override: expected a number of fewer than 4,000 digits, got {argument[:40]}...")
     if re.match(r"[+~]*hydra[./].*_target_=", argument):
         raise ValueError(f"hydra: expected an installed plug-in by its name, hydra/sweeper=NAME, got {argument}")
     return f"++{argument}" if _OPEN.match(argument) else plugins.as_modules(argument)

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from by_hand_settings import PLACES, REGISTRIES, VARIED, learner, setting
+from settings import own
 
 from bandit_lab.grpo import KL_ESTIMATORS, OPTIMIZERS
 from bandit_lab.grpo.optimizer import optimizer_options
@@ -52,7 +53,7 @@ def uncovered(registries=REGISTRIES, varied=VARIED, formulas=FORMULAS):
     """What nothing independent checks, in words."""
     missing = []
     for kind, registry in registries.items():
-        for name in sorted({*registry, *varied.get(kind, {})}):
+        for name in sorted({*own(registry), *varied.get(kind, {})}):
             if name not in formulas[kind]:
                 missing.append(f"{kind} {name}: no formula; write it in tests/by_hand.py, from its source")
             for option in sorted(options_of(kind, name) - set(varied.get(kind, {}).get(name, {}))):

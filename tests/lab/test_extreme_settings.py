@@ -53,7 +53,7 @@ VALUES = [10**400, 10**5000, b"1", bytearray(b"1"), {1, 2}, 1j, np.array([1j]), 
         (bl.predict, lambda value: {"bandit": {"name": "k_arm", "rewards": [value, 0]}}),
         (bl.simulate, lambda value: {"learning_rate": value}),
         (bl.sweep, lambda value: {"sweep": {"learning_rate": [value]}}),
-        (bl.explore, lambda value: {"output": value}),
+        (bl.explore, lambda value: {"momentum": value}),
     ],
 )
 def test_nor_does_python_pass_on_what_no_configuration_holds(function, make, value):

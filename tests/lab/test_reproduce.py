@@ -57,7 +57,7 @@ def test_pictures_repeat_to_the_byte_and_have_the_promised_width(lab):
     import matplotlib.image
 
     for run in ("one", "two"):
-        assert reproduce(f"run_dir={run}", "formats=png,pdf,svg") == OK
+        assert reproduce(f"run_dir={run}", "formats=[png,pdf,svg]") == OK
     assert len(list((lab.path / "one").glob("squares*.*"))) == 4
     for path in (lab.path / "one").glob("squares*"):
         assert path.read_bytes() == (lab.path / "two" / path.name).read_bytes(), path.name
@@ -119,7 +119,8 @@ def test_a_file_whose_measurement_uses_the_theory_is_refused_before_it_runs(lab,
     assert reproduce("run_dir=run") == INCOMPLETE
     assert (
         "squares failed: ValueError: experiments/squares.py: measure: expected nothing of bandit_lab.theory, "
-        "bandit_lab.lab.predict.linear and no import by text, got bandit_lab.theory.leading_order in line "
+        "bandit_lab.lab.predict.linear, experiments.shared.theory and no import by text, "
+        "got bandit_lab.theory.leading_order in line "
     ) in capsys.readouterr().err
     assert lab.ran() == []
 
@@ -240,12 +241,12 @@ def test_a_damaged_entry_is_measured_again(lab):
     ("argument", "message"),
     [
         ("figures=cubes", "figures: expected all, or some of squares, got 'cubes'"),
-        ("figures=squares,cubes", "figures: expected all, or some of squares, got 'cubes'"),
+        ("figures=[squares,cubes]", "figures: expected all, or some of squares, got 'cubes'"),
         ("figures=[]", "figures: expected all, or names with commas between, got []"),
         ("figures=null", "figures: expected all, or names with commas between, got None"),
         ("figures=''", "figures: expected all, or some of squares, got ''"),
         ("figures={a: 1}", "figures: expected all, or names with commas between, got"),
-        ("figures=all,cubes", "figures: expected all, or some of squares, got 'cubes'"),
+        ("figures=[all,cubes]", "figures: expected all, or some of squares, got 'cubes'"),
         ("quality=final", "quality: expected one of draft, paper, got 'final'"),
         ("formats=gif", "formats: expected one of png, pdf, svg, got 'gif'"),
         ("formats=[]", "formats: expected names with commas between, got []"),
@@ -280,7 +281,7 @@ def test_a_finished_run_is_replaced_only_if_asked_for(lab, capsys):
 def test_publishing_merges_and_writes_the_index(lab):
     for name in ("cubes", "gone"):
         lab.write(name)
-    assert reproduce("figures=cubes,gone,squares", "run_dir=one", "publish=figures") == OK
+    assert reproduce("figures=[cubes,gone,squares]", "run_dir=one", "publish=figures") == OK
     before = json.loads((lab.path / "figures/claims.json").read_text())
     assert [row["figure"] for row in before["claims"]] == ["cubes", "cubes", "gone", "gone", "squares", "squares"]
     (lab.path / "experiments/gone.py").unlink()
@@ -342,7 +343,7 @@ def test_what_is_published_is_drawn_again_from_its_numbers_without_a_measurement
     assert {path.name: path.read_bytes() for path in (lab.path / "figures").iterdir()} == before
     lab.edit("squares", '"o")', '"x")')
     lab.edit("squares", "grow", "rise")
-    assert reproduce("run_dir=three", "numbers=figures", "publish=figures", "cache=null", "formats=pdf,png") == OK
+    assert reproduce("run_dir=three", "numbers=figures", "publish=figures", "cache=null", "formats=[pdf,png]") == OK
     after = {path.name: path.read_bytes() for path in (lab.path / "figures").iterdir()}
     assert set(after) - set(before) == {"squares.pdf"}
     same = {name for name in before if before[name] == after[name]}

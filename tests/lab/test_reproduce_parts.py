@@ -98,7 +98,8 @@ def test_what_a_function_uses_is_seen_through_its_helpers():
     source.check_witnesses(FILE)
 
 
-THEORY, SIMULATION = "bandit_lab.theory, bandit_lab.lab.predict.linear", "bandit_lab.measure, bandit_lab.simulation"
+THEORY = "bandit_lab.theory, bandit_lab.lab.predict.linear, experiments.shared.theory"
+SIMULATION = "bandit_lab.measure, bandit_lab.simulation, experiments.shared.measure"
 BOTH = f"{SIMULATION}, {THEORY}"
 
 

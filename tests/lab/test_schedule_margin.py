@@ -62,7 +62,7 @@ def test_simulate_takes_a_schedule():
             {"learning_rate": [0.1] * 400},
             "learning_rate: .* or a schedule .* a list of 400",
         ),
-        (bl.predict, {"momentum": UP}, "momentum: expected a number"),
+        (bl.predict, {"momentum": UP}, "momentum: expected a finite number"),
         (bl.predict, {"learning_rate": {"schedule": "lin"}}, "learning_rate.schedule: expected one of"),
         (bl.predict, {"kl_weight": UP}, "kl_weight: expected a finite number"),
         (bl.simulate, {"learning_rate": [UP, 0.1]}, "learning_rate: expected a finite number"),

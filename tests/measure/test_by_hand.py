@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from by_hand_settings import PLACES, VARIED, learner, setting
 from scipy.optimize import brentq
+from settings import own
 
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.bandits import two_arm
@@ -34,7 +35,7 @@ OPTIONS = [
     for name, options in ((n, VARIED["advantage"].get(n, {})) for n in sorted(ADVANTAGES))
 ]
 ON_GROUPS = [one for one in OPTIONS if one["advantage"] != "batch_std"]
-OTHERS = [{"estimator": name} for name in sorted(ESTIMATORS) if name != "tpo"]
+OTHERS = [{"estimator": name} for name in sorted(own(ESTIMATORS)) if name != "tpo"]
 OTHERS += [{"kl_estimator": name} for name in sorted(KL_ESTIMATORS)]
 LAWS = [{"sampler": name, "estimator": "uncorrected"} for name in sorted(SAMPLERS)]
 LAWS += [{"correction": name, "sampler": "temperature"} for name in sorted(CORRECTIONS)]

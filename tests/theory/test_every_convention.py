@@ -527,7 +527,6 @@ def test_runs_of_mixed_ages_begin_to_ring_at_their_onset(shares, convention):
 
 
 LOOKED_AT_WITH_OTHERS = {
-    "central_path": "against runs of every staleness model, see test_central_flow",
     "check_loop": "refuses settings, see test_thresholds",
     "assemble_block": "a part of LinearLoop.map",
     "delay_form": "a part of exact and of the onset",

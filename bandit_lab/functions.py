@@ -366,7 +366,10 @@ def explore(
     given["paths"] = [] if folder is None else [str(folder)]
     given["open"] = open and run_dir is not None
     with _working(given) as stack:
-        plan = command.prepare(*_settings("explore", given, stack, default=("refresh_interval", "learning_rate")))
+        settings, _ = _settings("explore", given, stack)
+        usual = type(settings)()
+        changed = {one.name for one in fields(settings) if getattr(settings, one.name) != getattr(usual, one.name)}
+        plan = command.prepare(settings, frozenset(changed))
         found = command.made(plan)
         if run_dir is not None:
             command.write(plan, found)
@@ -448,9 +451,7 @@ def _working(given: Mapping[str, Any]) -> Iterator[contextlib.ExitStack]:
         config.update("jax_enable_x64", before)
 
 
-def _settings(
-    command: str, given: Mapping[str, Any], stack: contextlib.ExitStack, default: Sequence[str] = ()
-) -> tuple[Any, frozenset[str]]:
+def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStack) -> tuple[Any, frozenset[str]]:
     """(settings of a command, the keys that are given). A keyword that is None is not given."""
     schema = SCHEMAS[command]
     values: dict[str, Any] = {}
@@ -471,7 +472,7 @@ def _settings(
         explicit.add(name)
     for key in values.get("sweep", {}):
         check_sweepable(key)
-    return schema(**values), frozenset(explicit - set(default))
+    return schema(**values), frozenset(explicit)
 
 
 def _variant(kind: str, value: Any, stack: contextlib.ExitStack, default: str) -> dict[str, Any]:

@@ -70,7 +70,7 @@ class Reason(Enum):
         return str(self.value)
 
 
-class Crossing(NamedTuple):
+class RateCrossing(NamedTuple):
     """A learning rate at which something begins, how stability is lost there, or why there is none.
 
     0 with a reason: at every learning rate.
@@ -97,7 +97,7 @@ def ordered(maps: np.ndarray) -> np.ndarray:
 # --------------------------------------------------------------------------------------------- the rule's own matrices
 
 
-class Rule(NamedTuple):
+class LinearRule(NamedTuple):
     """One component of a staleness rule. runs: matrices [1 + S, 1 + S] of (x, s) -> (b, s'), each with the number of
     steps for which it holds, over one period. shares: [A + 1] of the ages, where it is a filter. noise: variance of an
     update's noise over that of one policy's groups, mean over the period."""
@@ -139,10 +139,10 @@ class Rule(NamedTuple):
             state = state - period  # the next period counts from 0 again
         return np.round(found, 9)
 
-    def mixed(self) -> "Rule":
+    def mixed(self) -> "LinearRule":
         """The rule that averages over the same ages in every update."""
         shares = self.shares if self.shares is not None else np.bincount(self.ages.astype(int)) / self.period
-        return Rule(((filter_of(shares), 1),), shares, (float(shares @ shares),))
+        return LinearRule(((filter_of(shares), 1),), shares, (float(shares @ shares),))
 
 
 def _floats(tree: Any) -> tuple[jax.Array, Callable[[Any], Any]]:
@@ -209,7 +209,7 @@ def filter_of(shares: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=4096)
-def rule_of(rule: Any, interval: float, horizon: int) -> Rule:
+def rule_of(rule: Any, interval: float, horizon: int) -> LinearRule:
     """The matrices of a staleness rule that remembers `horizon` steps. ValueError where it never repeats itself."""
     period = int(rule.period(interval))
     typed = np.asarray(interval, np.int32 if rule.whole_interval else float)
@@ -217,17 +217,17 @@ def rule_of(rule: Any, interval: float, horizon: int) -> Rule:
         seen, left, noise = (np.asarray(part) for part in _response(rule, horizon, typed))
         if not np.any(left):
             shares = np.trim_zeros(seen, "b") if np.any(seen) else seen[:1]
-            return Rule(((filter_of(shares), 1),), shares, (float(noise[-1]),))
+            return LinearRule(((filter_of(shares), 1),), shares, (float(noise[-1]),))
     if period == interval and rule.block_synchronous:  # within a block nothing but its first step differs
         steps, noise = (np.asarray(part) for part in _slopes(rule, horizon, np.arange(2), np.full(2, typed)))
-        return Rule(
+        return LinearRule(
             ((steps[0], 1), (steps[1], period - 1)), None, (float(noise[0]), *noise[1:].tolist() * (period - 1))
         )
     every = _slopes(rule, horizon, np.arange(period), np.full(period, typed))
     return _joined(rule, horizon, *(np.asarray(part) for part in every))
 
 
-def _joined(rule: Any, horizon: int, matrices: np.ndarray, noise: np.ndarray) -> Rule:
+def _joined(rule: Any, horizon: int, matrices: np.ndarray, noise: np.ndarray) -> LinearRule:
     start, back = _floats(rule.init(jnp.zeros(1), horizon))
     matrices, period = matrices.copy(), len(matrices)
     if start.size:
@@ -235,7 +235,7 @@ def _joined(rule: Any, horizon: int, matrices: np.ndarray, noise: np.ndarray) ->
         matrices[-1, 1:] = turned @ matrices[-1, 1:]  # one period maps states at step 0 to states at step 0
     starts = [0, *(np.flatnonzero(np.any(matrices[1:] != matrices[:-1], axis=(1, 2))) + 1), period]
     runs = tuple((matrices[a], int(b - a)) for a, b in pairwise(starts))
-    return Rule(runs, None, tuple(noise.tolist()))
+    return LinearRule(runs, None, tuple(noise.tolist()))
 
 
 # ---------------------------------------------------------------------------------------- the optimiser's own matrices
@@ -362,7 +362,7 @@ class Loop:
 
     fresh: np.ndarray
     stale: np.ndarray
-    rule: Rule
+    rule: LinearRule
     optimizer: Response
     interval: float
     blocks: bool = False
@@ -460,17 +460,17 @@ class Loop:
             turned += 2 * math.pi * round((counted - turned) / (2 * math.pi))
         return None if abs(turned) < 1e-12 else 2 * math.pi / abs(turned) * period
 
-    def _first(self, of_mode: "Callable[[Loop], Crossing]") -> Crossing:
+    def _first(self, of_mode: "Callable[[Loop], RateCrossing]") -> RateCrossing:
         """The least of the modes' learning rates."""
         found = [of_mode(mode) for mode in self.modes]
         known = [one for one in found if one.value is not None]
         return min(known, key=lambda one: one.value or 0.0) if known else found[0]
 
     @cached_property
-    def threshold(self) -> Crossing:
+    def threshold(self) -> RateCrossing:
         """The first learning rate at which the largest multiplier has modulus 1."""
         if self.repels:
-            return Crossing(0.0, None, Reason.REPELS)
+            return RateCrossing(0.0, None, Reason.REPELS)
         return self._first(lambda mode: mode._on_the_circle() if mode._filter else mode._scanned())
 
     @property
@@ -483,9 +483,9 @@ class Loop:
         low, high = 0.02 * unit / (self.interval + 1), 1e6 * unit
         return np.geomspace(low, high, math.ceil(_PER_DECADE * math.log10(high / low)))
 
-    def _scanned(self) -> Crossing:
+    def _scanned(self) -> RateCrossing:
         if self.size > LARGEST_MAP:
-            return Crossing(None, None, Reason.TOO_LARGE)
+            return RateCrossing(None, None, Reason.TOO_LARGE)
         return scanned(lambda rates: ordered(self.maps(rates))[:, 0], self._grid)
 
     def _inverse(self, z: np.ndarray, aged: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
@@ -501,7 +501,7 @@ class Loop:
             return np.polynomial.polynomial.polyval(1 / z, self.rule.shares)
         return sum((self.rule.shares[k] * z ** -float(k) for k in places), np.zeros_like(z))
 
-    def _on_the_circle(self) -> Crossing:
+    def _on_the_circle(self) -> RateCrossing:
         """The first crossing of a filter: angles at which 1/eta is real and positive, in a scan, and a root in each."""
         assert self.rule.shares is not None
         count = 96 * (len(self.rule.shares) + 1)
@@ -525,18 +525,18 @@ class Loop:
         if flip.real > 0 and abs(flip.imag) <= 1e-6 * flip.real:
             found.append((1 / flip.real, "flip"))
         positive = [one for one in found if one[0] > 0]
-        return Crossing(*min(positive)) if positive else Crossing(None, None, Reason.STABLE)
+        return RateCrossing(*min(positive)) if positive else RateCrossing(None, None, Reason.STABLE)
 
     @cached_property
-    def onset(self) -> Crossing:
+    def onset(self) -> RateCrossing:
         """The learning rate from which on a mode rings, the first that does: its multiplier is complex or negative.
 
         0, with the reason, where a stiffness is complex: its multipliers always are.
         """
         if self.repels:
-            return Crossing(None, None, Reason.REPELS)
+            return RateCrossing(None, None, Reason.REPELS)
         if np.iscomplexobj(self.spectrum):
-            return Crossing(0.0, "neimark_sacker", Reason.COMPLEX)
+            return RateCrossing(0.0, "neimark_sacker", Reason.COMPLEX)
         return self._first(lambda mode: mode._turning() if mode._leads else mode._ringing())
 
     @property
@@ -544,7 +544,7 @@ class Loop:
         """Whether no other multiplier overtakes the one that begins at 1: a filter, wholly stale."""
         return self._filter and not np.any(self.fresh)
 
-    def _turning(self) -> Crossing:
+    def _turning(self) -> RateCrossing:
         """The first maximum of the learning rate along the real axis below 1."""
 
         def rates(gap: np.ndarray) -> np.ndarray:
@@ -555,34 +555,34 @@ class Loop:
         gaps = np.unique(np.concatenate([np.geomspace(1e-12, 1e-2, 600), np.linspace(0, 1, 1201)[1:-1], [1 - 1e-15]]))
         falls = np.flatnonzero(np.diff(rates(gaps)) < 0)
         if not len(falls):
-            return Crossing(float(rates(gaps)[-1]))
+            return RateCrossing(float(rates(gaps)[-1]))
         low, high = gaps[max(falls[0] - 1, 0)], gaps[falls[0] + 1]
         for _ in range(8):  # around the maximum again and again: its place has half the digits of its height
             inner = np.linspace(low, high, 41)
             top = int(np.argmax(rates(inner)))
             low, high = inner[max(top - 1, 0)], inner[min(top + 1, 40)]
-        return Crossing(float(rates(np.array([0.5 * (low + high)]))[0]))
+        return RateCrossing(float(rates(np.array([0.5 * (low + high)]))[0]))
 
-    def _ringing(self) -> Crossing:
+    def _ringing(self) -> RateCrossing:
         if self.size > LARGEST_MAP:
-            return Crossing(None, None, Reason.TOO_LARGE)
+            return RateCrossing(None, None, Reason.TOO_LARGE)
         first = np.geomspace(self._grid[0] * 1e-4, self._grid[0], 200)[:-1]
         return ringing(self.maps, np.concatenate([first, self._grid]), len(self.fresh))
 
-    def mean_square(self, draws: int) -> Crossing:
+    def mean_square(self, draws: int) -> RateCrossing:
         """The learning rate at which the mean square stops decaying, where every update draws that many of the ages.
 
         The second moment feeds back through one direction: with T the response of x to an error of what acts, it is
         where the mean of |T|^2 (1 - |Q|^2) over the unit circle is the number of draws. The least over the modes.
         """
         if not all(mode._leads for mode in self.modes) or np.iscomplexobj(self.spectrum):
-            return Crossing(None, None, Reason.COUPLED)
+            return RateCrossing(None, None, Reason.COUPLED)
         assert self.rule.shares is not None
         if np.count_nonzero(self.rule.shares) == 1:
             return self.threshold
         return self._first(lambda mode: mode._mean_square(draws))
 
-    def _mean_square(self, draws: int) -> Crossing:
+    def _mean_square(self, draws: int) -> RateCrossing:
         top = self.threshold.value
         if not top:
             return self.threshold
@@ -596,8 +596,8 @@ class Loop:
         while excess(high) < 0:
             low, high = high, (high + top) / 2
             if high > top * (1 - 1e-9):  # nothing is drawn in the mode that crosses
-                return Crossing(top)
-        return Crossing(float(brentq(excess, low, high, xtol=1e-14 * top, rtol=1e-13)))
+                return RateCrossing(top)
+        return RateCrossing(float(brentq(excess, low, high, xtol=1e-14 * top, rtol=1e-13)))
 
     def fed_back(self, rate: float) -> float:
         """The mean over the circle, with twice as many angles until it stands still; of one mode."""
@@ -633,7 +633,7 @@ class Loop:
         """The stationary fluctuation under gradient noise of covariance `noise` [R, R] per update of one policy.
 
         Discrete Lyapunov equation of the period's map. Noise enters through the optimiser's input, a new draw at every
-        step, or with `reuse` one draw for the whole period; `Rule.noise` is what averaging over policies leaves of it.
+        step, or with `reuse` one draw for the whole period; `LinearRule.noise` is what averaging over policies leaves.
         """
         if reuse and not self.blocks:
             return Spread(None, None, None, Reason.NO_BLOCKS)
@@ -709,7 +709,7 @@ def spectrum(matrix: np.ndarray) -> np.ndarray:
 # --------------------------------------------------------------------------- scans, of a loop or of a linearised block
 
 
-def scanned(top: Callable[[np.ndarray], np.ndarray], grid: np.ndarray) -> Crossing:
+def scanned(top: Callable[[np.ndarray], np.ndarray], grid: np.ndarray) -> RateCrossing:
     """The first learning rate of a rising grid [E] at which the largest multiplier, `top` [E], reaches modulus 1.
 
     Where its modulus has a maximum below 1, the scan looks again, closer: an unstable window may be narrow.
@@ -734,21 +734,21 @@ def scanned(top: Callable[[np.ndarray], np.ndarray], grid: np.ndarray) -> Crossi
         if len(beyond):
             first = int(beyond[0])
             if first == 0:
-                return Crossing(0.0, None, Reason.REPELS)
+                return RateCrossing(0.0, None, Reason.REPELS)
             return _refined(top, rates[first - 1], rates[first])
-    return Crossing(None, None, Reason.STABLE)
+    return RateCrossing(None, None, Reason.STABLE)
 
 
-def _refined(top: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> Crossing:
+def _refined(top: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> RateCrossing:
     def excess(log_rate: float) -> float:
         radius = float(np.abs(top(np.array([math.exp(log_rate)]))[0]))
         return (min(radius, 1e3) if radius == radius else 1e3) - 1
 
     rate = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-15, rtol=1e-15))
-    return Crossing(rate, kind_of(complex(top(np.array([rate]))[0])))
+    return RateCrossing(rate, kind_of(complex(top(np.array([rate]))[0])))
 
 
-def ringing(maps: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, modes: int) -> Crossing:
+def ringing(maps: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, modes: int) -> RateCrossing:
     """The first learning rate of a grid at which one of the largest multipliers, one a mode, is complex or negative."""
 
     def rings(rates: np.ndarray) -> np.ndarray:
@@ -765,9 +765,9 @@ def ringing(maps: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, modes: i
             low, high = (rates[i - 1] if i else previous), rates[i]
             while high - low > 1e-14 * high and low < (middle := 0.5 * (low + high)) < high:
                 low, high = (low, middle) if rings(np.array([middle]))[0] else (middle, high)
-            return Crossing(float(high))
+            return RateCrossing(float(high))
         previous = rates[-1]
-    return Crossing(None, None, Reason.NO_RINGING)
+    return RateCrossing(None, None, Reason.NO_RINGING)
 
 
 # ------------------------------------------------------------------------------------------ from a learner to its loop
@@ -822,7 +822,7 @@ def drawn_loop_of(
     return None if loop is None else (loop, draws)
 
 
-class Intervals(NamedTuple):
+class UnstableIntervals(NamedTuple):
     """Ranges [first, last] of unstable refresh intervals up to `searched`, or why they were not searched."""
 
     islands: list[list[int]] | None
@@ -832,7 +832,7 @@ class Intervals(NamedTuple):
 
 def unstable_intervals(
     learner: Learner, fresh: np.ndarray, stale: np.ndarray, momentum: float, rate: float
-) -> Intervals:
+) -> UnstableIntervals:
     """The refresh intervals at which the loop is unstable at a learning rate, up to `SEARCHED`.
 
     Blocks are multiplied up once. Of a filter multipliers outside the unit circle are counted, by the argument
@@ -842,11 +842,13 @@ def unstable_intervals(
     rule: Any = learner.staleness
     first = rule.smallest_interval
     if not rule.whole_interval or averages(rule):
-        return Intervals(None, None, Reason.NOT_SEARCHED)
+        return UnstableIntervals(None, None, Reason.NOT_SEARCHED)
     if rule.block_synchronous:
         loop, reason = loop_of(learner, fresh, stale, momentum, 2)
         flags = None if loop is None else _unstable_blocks(loop, rate)
-        return Intervals(None, None, reason) if flags is None else Intervals(_ranges(flags, 1), SEARCHED)
+        return (
+            UnstableIntervals(None, None, reason) if flags is None else UnstableIntervals(_ranges(flags, 1), SEARCHED)
+        )
     try:
         horizon = rule.horizon_for(SEARCHED)
         loop, reason = loop_of(replace(learner, horizon=horizon), fresh, stale, momentum, SEARCHED)
@@ -860,13 +862,13 @@ def unstable_intervals(
             return (here.threshold.value or 0.0) <= rate
 
         at = bisect.bisect_left(range(first, SEARCHED + 1), True, key=lost) + first
-        return Intervals([[at, SEARCHED]] if at <= SEARCHED else [], SEARCHED)
+        return UnstableIntervals([[at, SEARCHED]] if at <= SEARCHED else [], SEARCHED)
     horizon = rule.horizon_for(COUNTED)
     loop, reason = loop_of(replace(learner, horizon=horizon), fresh, stale, momentum, first)
     if loop is None or rule.period(COUNTED) != 1 or loop.rule.shares is None:
-        return Intervals(None, None, reason or Reason.NOT_SEARCHED)
+        return UnstableIntervals(None, None, reason or Reason.NOT_SEARCHED)
     every = [replace(loop, rule=rule_of(rule, one, horizon)) for one in range(first, COUNTED + 1)]
-    return Intervals(_ranges([one.outside(rate) > 0 for one in every], first), COUNTED)
+    return UnstableIntervals(_ranges([one.outside(rate) > 0 for one in every], first), COUNTED)
 
 
 def _unstable_blocks(loop: Loop, rate: float) -> np.ndarray:

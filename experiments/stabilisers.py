@@ -8,8 +8,7 @@ policies, for large D like the inverse of the effective sample size 1/E rho^2; D
 fixed point (x, x_old) are Gaussian with covariance s^2 C(eta, age), C the response of the linear loop to unit noise,
 s^2 = E v/G: a closure with one unknown. Expanded to second order it diverges at tr(v'' C)/2 = G, the threshold of the
 mean square. With v whole, which grows exponentially on excursions, it has no solution earlier: a runaway. So an
-unclipped ratio is stable on policy, holds at age 1 near the edge and runs away at mean age 2.5 (tinker-cookbook PR
-822).
+unclipped ratio is stable on policy, holds at age 1 near the edge and runs away at mean age 2.5 (tinker PR 822).
 What helps is a bound on the weight (CISPO). PPO's clip is none: answers with a negative advantage are not clipped when
 they become likelier. A run also ends where its Gaussian reaches 4 nats in a tenth of the runs.
 Another sampler b moves the fixed point (bandit_lab/theory/sampler.py): importance weights and their truncation repair

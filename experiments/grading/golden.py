@@ -23,8 +23,6 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 ROOT = Path(__file__).resolve().parents[2]
 SAME, DIFFERENT = 0, 1
 MOST = 12  # lines that are shown of a text that differs, numbers of a summary
@@ -43,32 +41,12 @@ CASES: dict[str, tuple[str, ...]] = {
     "reproduce": ("reproduce", "two_detectors", "overdamped_limit", "cache=null"),
     "check": ("check", "advantage=dr_grpo"),
     "explore": ("explore",),
-    "fit": ("fit", "../logs/learns.json"),
-    "fit_many": ("fit", "../logs/learns.json", "../logs/swings.csv", "../logs/nothing.csv"),
-    "diagnose": ("diagnose", "../logs/learns.json"),
-    "diagnose_many": ("diagnose", "../logs/learns.json", "../logs/swings.csv", "../logs/nothing.csv"),
-    "diagnose_refused": ("diagnose", "../logs/nothing.csv"),
-    "watch": ("watch", "../logs/swings.csv", "idle=0.5"),
-    **{f"help_{name}": (name, "--help") for name in ("sweep", "predict", "fit", "diagnose", "reproduce")},
+    **{f"help_{name}": (name, "--help") for name in ("sweep", "predict", "reproduce")},
     "help": ("--help",),
 }
 """Name -> arguments, but for `run_dir`. In order: some read what those before them wrote."""
-_NO_FOLDER = ("watch",)
 _TIMES = re.compile(r'\d+\.\d+(?= seconds)|(?<=seconds": )[\d.]+|(?<=_second": )[\d.]+|(?<=memory_bytes": )\d+')
 """What no two runs share: times, throughput, memory."""
-
-
-def write_logs(folder: Path) -> None:
-    """A run that learns, one that swings, and a table without a reward."""
-    random, step = np.random.default_rng(7), np.arange(120)
-    learns = 0.2 + 0.5 * (1 - np.exp(-step / 20)) + random.normal(0, 0.02, step.size)
-    swings = 0.5 + 0.2 * np.sin(2 * np.pi * step / 24) + random.normal(0, 0.02, step.size)
-    rows = [{"step": int(i) + 1, "reward": float(x), "loss": 0.1} for i, x in zip(step, learns, strict=True)]
-    folder.mkdir(parents=True)
-    (folder / "learns.json").write_text(json.dumps({"log_history": rows, "global_step": 120, "max_steps": 120}))
-    table = "\n".join(f"{i + 1},{x!r}" for i, x in enumerate(swings.tolist()))
-    (folder / "swings.csv").write_text(f"step,reward\n{table}\n")
-    (folder / "nothing.csv").write_text("step,other\n1,2\n2,3\n")
 
 
 class Text(HTMLParser):
@@ -104,7 +82,6 @@ def store(folder: Path, only: str = "") -> None:
     """Run the commands, with a name that begins with `only`, and keep what they said in a new folder."""
     folder.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as place:
-        write_logs(Path(place) / "logs")
         for name, arguments in CASES.items():
             if name.startswith(only):
                 print(name, flush=True)
@@ -114,7 +91,7 @@ def store(folder: Path, only: str = "") -> None:
 def _one(place: Path, arguments: tuple[str, ...], kept: Path) -> None:
     place.mkdir()
     kept.mkdir()
-    given = arguments[0] not in _NO_FOLDER and "--help" not in arguments
+    given = "--help" not in arguments
     command = [sys.executable, "-m", "bandit_lab", *arguments, *(["run_dir=found"] if given else [])]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)

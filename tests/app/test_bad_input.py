@@ -48,7 +48,7 @@ SWEEP = {
 PREDICT = {
     "seeds=8": ("seeds", "a setting of predict (it is one of sweep)"),
     "refresh_interval=1e9": ("refresh_interval", "at most 65536 with staleness=refresh", "1000000000"),
-    "refresh_interval=513 staleness=lag": ("refresh_interval", "at most 512 with staleness=lag", "513"),
+    "refresh_interval=4097 staleness=lag": ("refresh_interval", "at most 4096 with staleness=lag", "4097"),
 }
 CASES = [("predict", text, want) for text, want in SHARED.items()]
 CASES += [("predict", text, want) for text, want in PREDICT.items()]

@@ -342,12 +342,12 @@ def test_without_jaxs_package_for_gpus_there_are_none(nvidia, monkeypatch):
 
 @pytest.mark.parametrize(("workers", "expected"), [(None, ["0", "1"]), (3, ["0", "0", "1"])])
 def test_every_worker_of_this_machine_has_a_gpu_of_its_own(monkeypatch, workers, expected):
-    """More workers than GPUs take turns. Planted: work on logs takes none."""
+    """More workers than GPUs take turns."""
     from distributed import Client
 
     monkeypatch.setattr("bandit_lab.app.engine.dask.gpus", lambda: ["0", "1"])
     with (
-        ENGINES.build("dask", {"workers": workers})._place(True) as (_, cluster),
+        ENGINES.build("dask", {"workers": workers})._place() as (_, cluster),
         Client(cluster, set_as_default=False) as client,
     ):
         client.wait_for_workers(len(expected), timeout=60)

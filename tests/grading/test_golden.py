@@ -65,11 +65,11 @@ def test_a_page_is_its_text():
 def test_a_command_twice_gives_the_same_copy(tmp_path, monkeypatch, capsys):
     """Planted: other numbers are another copy."""
     for name in ("before", "after"):
-        golden.store(tmp_path / name, only="diagnose_many")
+        golden.store(tmp_path / name, only="predict_mean_field")
     assert golden.compare(tmp_path / "before", tmp_path / "after") == golden.SAME
     names = {path.name for path in (tmp_path / "after/diagnose_many").iterdir()}
-    assert {"terminal.txt", "found-summary.json", "found-report-learns.html.txt"} <= names
-    monkeypatch.setitem(golden.CASES, "diagnose_many", (*golden.CASES["diagnose_many"], "surrogates=39"))
-    golden.store(tmp_path / "other", only="diagnose_many")
+    assert {"terminal.txt", "found-summary.json"} <= names
+    monkeypatch.setitem(golden.CASES, "predict_mean_field", (*golden.CASES["predict_mean_field"], "momentum=0.3"))
+    golden.store(tmp_path / "other", only="predict_mean_field")
     assert golden.compare(tmp_path / "before", tmp_path / "other") == golden.DIFFERENT
     assert "found-summary.json" in capsys.readouterr().out

@@ -96,4 +96,4 @@ def test_an_example_runs_and_keeps_the_rules(title, folder):
     assert main([*words, *(FEWER if words[0] == "sweep" else []), "quiet=true", "run_dir=run"]) == 0
     results = [run_check(check, subject_of(KINDS[title], name)) for check in SHORT]
     assert [result for result in results if result.status == "FAIL"] == []
-    assert sum(result.status == "pass" for result in results) >= 2
+    assert sum(result.status == "pass" for result in results) >= 1

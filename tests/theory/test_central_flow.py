@@ -18,6 +18,7 @@ from bandit_lab.simulation.group_moment import group_moments
 from bandit_lab.simulation.rollout import rollout
 from experiments.shared.theory import central_flow
 from experiments.shared.theory.central_flow import GroupUpdate, central_path, group_sharpness, groups_of
+from experiments.shared.theory.edge_of_stability import edge
 
 BANDIT, WEIGHT, SIZE, PROMPTS = neural(2, 2, 2, width=4, seed=1), 0.3, 16, 256
 TIMES, STRETCH, RUNS = 4, 60, 48
@@ -27,9 +28,9 @@ KINDS = {"refresh": (4, 0.5, 5.0), "lag": (3, 0.5, 2.5), "pipeline": (2, 0.0, 2.
 
 def settings(kind: str) -> tuple[str, int, float, float, int]:
     """Model, N, mu, learning rate, updates of a stretch."""
-    interval, momentum, edge = KINDS[kind]
+    interval, momentum, at_edge = KINDS[kind]
     model = "refresh" if kind == "fresh" else kind
-    rate = edge(model, interval, momentum, 1.0) / edge
+    rate = edge(model, interval, momentum, 1.0) / at_edge
     return model, interval, momentum, rate, int(STRETCH * (1 - momentum) / rate) // interval * interval
 
 

@@ -36,6 +36,7 @@ def tables(settings: ExploreSettings) -> dict[str, Any]:
     is none; the law's stiffness; example runs [intervals, ratios, steps + 1], rounded to what a picture shows."""
     momenta = sorted({*MOMENTA, float(settings.momentum)})
     found: dict[str, Any] = {"intervals": INTERVALS, "momenta": momenta, "models": {}}
+    found |= {"run_intervals": RUN_INTERVALS, "ratios": RATIOS}
     for model in MODELS:
         chosen = predicted(settings)
         chosen.staleness = {"name": model}

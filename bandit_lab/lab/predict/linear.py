@@ -30,10 +30,10 @@ from bandit_lab.grpo import (
     resampled,
 )
 from bandit_lab.loop import (
-    Crossing,
+    LinearRule,
     Loop,
+    RateCrossing,
     Reason,
-    Rule,
     drawn_loop_of,
     filter_of,
     loop_of,
@@ -75,7 +75,7 @@ class RateThreshold(Value):
     note: str = field(default="", kw_only=True)
 
     @classmethod
-    def at(cls, crossing: Crossing) -> "RateThreshold":
+    def at(cls, crossing: RateCrossing) -> "RateThreshold":
         """The result of a search of the loop."""
         said = "" if crossing.reason is None else str(crossing.reason)
         return cls.absent(said) if crossing.value is None else cls(crossing.value, bifurcation=crossing.kind, note=said)
@@ -194,12 +194,12 @@ class LinearTheory:
             return RateThreshold.absent(reason)
         return RateThreshold.at(self.loop(momentum, interval).threshold)
 
-    def mean_square(self, interval: float, momentum: float) -> Crossing:
+    def mean_square(self, interval: float, momentum: float) -> RateCrossing:
         """The learning rate at which the mean square stops decaying, with drawn ages; with averaged ones, if one were
         drawn."""
         found = drawn_loop_of(self.learner, *self.parts, momentum, interval)
         if found is None and not self.given_ages:
-            return Crossing(None, None, Reason.COUPLED)
+            return RateCrossing(None, None, Reason.COUPLED)
         loop, number = found or (self.loop(momentum, interval), 1)
         return loop.mean_square(number)
 
@@ -261,7 +261,7 @@ class LinearTheory:
     def constant_age(self, age: int, momentum: float) -> float:
         """kappa at which one mode loses stability where every policy is `age` steps old."""
         shares = np.eye(age + 1)[age]
-        rule = Rule(((filter_of(shares), 1),), shares, (1.0,))
+        rule = LinearRule(((filter_of(shares), 1),), shares, (1.0,))
         optimizer = response_of(self.learner.optimizer, momentum)
         assert optimizer is not None
         found = Loop(np.zeros((1, 1)), np.ones((1, 1)), rule, optimizer, age).threshold

@@ -25,7 +25,7 @@ from bandit_lab.lab.predict.point import (
     success_chance,
 )
 from bandit_lab.lab.predict.quantities import QUANTITIES
-from bandit_lab.loop import Crossing
+from bandit_lab.loop import RateCrossing
 
 
 def evaluate(point: OperatingPoint) -> dict[str, Value]:
@@ -238,7 +238,7 @@ def _averaged(point: OperatingPoint) -> float:
     return _known(point.loop.threshold)
 
 
-def _known(crossing: Crossing) -> float:
+def _known(crossing: RateCrossing) -> float:
     if crossing.value is None:
         raise Missing(str(crossing.reason))
     return crossing.value

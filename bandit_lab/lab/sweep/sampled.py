@@ -167,7 +167,7 @@ def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarr
     """Parameters [Q, D] at step 0."""
     initial = np.asarray(plan.learner.bandit.initial_parameters)
     starts = np.tile(initial, (len(rows.momentum), 1))
-    if plan.settings.sampled.start == "initial" or drift is None:
+    if plan.settings.sampled.start == "initial" or drift is None or plan.curves:
         return starts
     for q, weight in enumerate(rows.kl_weight):
         point = drift.equilibrium(float(weight)).point

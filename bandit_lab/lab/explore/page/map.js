@@ -2,7 +2,7 @@
 (() => {
   const { start, words, tables, measured } = GIVEN;
   const LETTERS = { refresh: "A: fresh batch every N updates", lag: "B: N updates late", pipeline: "C: both" };
-  const RUN_INTERVALS = [1, 4, 16], RATIOS = [0.05, 0.3, 0.7, 0.95, 1.1, 1.4];
+  const RUN_INTERVALS = tables.run_intervals, RATIOS = tables.ratios;
   const LEFT = 52, RIGHT = 392, TOP = 10, BOTTOM = 280;
   const state = { ...start };
   const $ = (id) => document.getElementById(id);

@@ -2,11 +2,13 @@
 
 import math
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from bandit_lab._names import one_of
+
+T = TypeVar("T")
 
 LARGEST = 1e30
 """Learning rate or KL weight beyond which one step may overflow in single precision, which ends at 3e38."""
@@ -93,6 +95,14 @@ def choice(name: str, value: Any, known: Sequence[str] | Iterable[str]) -> str:
     if value not in known:
         raise ValueError(f"{name}: expected {one_of(str(value), known)}, got {value!r}")
     return str(value)
+
+
+def attempt(method: str, expected: str, call: Callable[[], T]) -> T:
+    """What `call` gives. Raises ValueError for whatever it raises."""
+    try:
+        return call()
+    except Exception as error:
+        raise ValueError(f"{method}: expected {expected}, got {described(error)}") from error
 
 
 def described(error: BaseException) -> str:

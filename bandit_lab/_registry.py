@@ -25,7 +25,6 @@ class Registry(Generic[T]):
 
     kind: how errors and settings name it (`bandit`). needs: names that every built variant must have. given: arguments
     of a builder that are no options: where there are any, the variant is the builder itself with its options filled in.
-    probe: looks at a variant from outside the package when it is built, and raises ValueError.
     `imported` are the registries of all rooms that have been imported.
     """
 
@@ -36,12 +35,10 @@ class Registry(Generic[T]):
         kind: str,
         needs: Iterable[str] = (),
         given: Iterable[str] = (),
-        probe: Callable[[Any], None] | None = None,
     ) -> None:
         self.kind = kind
         self.needs = tuple(needs)
         self.given = tuple(given)
-        self.probe = probe
         self._builders: dict[str, Callable[..., T]] = {}
         Registry.imported.append(self)
 
@@ -105,7 +102,7 @@ class Registry(Generic[T]):
         Raises:
           ValueError: unknown name, unknown or missing option, an option that is not of its default's kind (number,
             list of numbers, text, true or false), what the builder raises, or a variant that lacks what its kind needs.
-            Of a variant from outside the package also whatever else its builder raises, and what `probe` says.
+            Of a variant from outside the package also whatever else its builder raises.
         """
         known = self.defaults(name)
         for key in options:
@@ -123,8 +120,6 @@ class Registry(Generic[T]):
         if missing:
             got = f"{type(variant).__name__} without {', '.join(missing)} from {place_of(self[name])}"
             raise ValueError(f"{self.kind} {name}: expected {expected}, got {got}")
-        if not self.given:
-            self.look_at(name, variant)
         return variant
 
     def _made(self, name: str, options: Mapping[str, Any]) -> T:
@@ -141,15 +136,6 @@ class Registry(Generic[T]):
     def is_outside(self, name: str) -> bool:
         """Whether a variant comes from outside the package."""
         return not f"{self[name].__module__}.".startswith("bandit_lab.")
-
-    def look_at(self, name: str, variant: Any) -> None:
-        """Put a variant from outside the package to the probe. Raises ValueError that says which file and method."""
-        if self.probe is None or not self.is_outside(name):
-            return
-        try:
-            self.probe(variant)
-        except ValueError as error:
-            raise ValueError(f"{self.kind} {name}, {place_of(self[name])}: {error}") from error
 
 
 def _check_kind(name: str, value: Any, default: Any) -> None:

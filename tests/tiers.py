@@ -161,7 +161,6 @@ SLOW: dict[str, tuple[str, ...]] = {
     "measure/test_averaged_path.py::test_means_and_spreads_are_those_of_the_iterates": (),
     "measure/test_averaged_path.py::test_noise_moves_a_run_by_its_size_and_every_run_by_its_own": (),
     "bandits/test_contextual.py::test_orthogonal_prompts_are_independent_bandits": ("mean_field",),
-    "app/test_plugin_mistakes.py::test_every_variant_of_the_package_stands_the_same_look": (),
     "integrations/test_curves_own_runs.py::test_the_readmes_setting_is_stable_for_both": ("0.1",),
     "bandits/test_neural.py::test_probabilities_of_all_sequences_add_up_and_the_start_is_the_reference": ("mlp",),
     "bandits/test_neural.py::test_the_start_is_the_same_in_both_precisions": (),

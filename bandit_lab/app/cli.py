@@ -67,6 +67,10 @@ def _guarded(command: str, rest: list[str]) -> int:
         return _complain(who, f"{error}; {_again(job, rest, ended=True)}", INCOMPLETE)
     except Exception as error:
         text = one_line(error, command)
+        if text is None and plugins.named(rest):
+            text = (
+                f"plugins: expected variants that keep the rules (`check` names them), got {_checks.described(error)}"
+            )
         if text is None or full_error:
             raise
         return _complain(who, text)

@@ -1,6 +1,7 @@
 """What is being learned: the interface of a bandit, and the law of its rewards."""
 
 import inspect
+from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
-from bandit_lab.bandits.probe import probe
 
 
 @jax.tree_util.register_dataclass
@@ -86,6 +86,7 @@ class Bandit(Protocol):
         own = field(default=cls, kw_only=True, repr=False, compare=False, metadata={"static": True})
         cls.bandit_class = own  # type: ignore[attr-defined]
 
+    @abstractmethod
     def log_policy(self, theta: Array) -> Array:
         """Log-probabilities [X, K] of the arms under parameters theta [D]."""
         ...
@@ -119,6 +120,5 @@ def num_contexts_and_arms(bandit: Bandit) -> tuple[int, int]:
 BANDITS: Registry[Bandit] = Registry(
     "bandit",
     ("initial_parameters", "reference_log_policy", "law", "log_policy", "true_means", "sample_rewards", "exact_law"),
-    probe=probe,
 )
 register_bandit = BANDITS.register

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
-from bandit_lab.grpo import probes
 
 
 class Correction(Protocol):
@@ -37,7 +36,7 @@ class Correction(Protocol):
         ...
 
 
-CORRECTIONS: Registry[Correction] = Registry("correction", ("weight", "smooth"), probe=probes.correction)
+CORRECTIONS: Registry[Correction] = Registry("correction", ("weight", "smooth"))
 register_correction = CORRECTIONS.register
 
 

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
-from bandit_lab.grpo import probes
 
 
 class KL(Protocol):
@@ -49,7 +48,7 @@ class KL(Protocol):
         ...
 
 
-KL_ESTIMATORS: Registry[KL] = Registry("kl_estimator", ("sampled", "slope", "divergence"), probe=probes.kl_estimator)
+KL_ESTIMATORS: Registry[KL] = Registry("kl_estimator", ("sampled", "slope", "divergence"))
 register_kl = KL_ESTIMATORS.register
 
 

@@ -11,12 +11,11 @@ import jax.numpy as jnp
 import optax
 
 from bandit_lab import _checks
-from bandit_lab._probe import attempt
+from bandit_lab._checks import attempt
 from bandit_lab._registry import Registry, place_of
 from bandit_lab._types import Array
-from bandit_lab.grpo import probes
 
-OPTIMIZERS: Registry[Any] = Registry("optimizer", given=("learning_rate", "momentum"), probe=probes.optimizer)
+OPTIMIZERS: Registry[Any] = Registry("optimizer", given=("learning_rate", "momentum"))
 """For developers. A new optimiser is a function `(learning_rate, momentum, **options) -> optax.GradientTransformation`
 under `@register_optimizer("its_name")`, here or in a module of yours. Both arguments
 may be traced; gradients are those of a loss (to be minimised)."""
@@ -121,7 +120,7 @@ class Optimizer:
             _checks.require(bool(known), "optimizer.options", f"none for {self.name}", option)
             _checks.choice("optimizer.options", option, known)
         if own and OPTIMIZERS.is_outside(self.name):
-            OPTIMIZERS.look_at(self.name, self._tried())
+            self._tried()
         elif own and self.options:
             self.build(jnp.asarray(0.1), jnp.asarray(0.5))
 

@@ -18,7 +18,6 @@ from jax import lax
 from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
-from bandit_lab.grpo import probes
 
 
 class Sampler(Protocol):
@@ -48,7 +47,7 @@ class Sampler(Protocol):
         ...
 
 
-SAMPLERS: Registry[Sampler] = Registry("sampler", ("log_law", "draws_all", "smooth"), probe=probes.sampler)
+SAMPLERS: Registry[Sampler] = Registry("sampler", ("log_law", "draws_all", "smooth"))
 register_sampler = SAMPLERS.register
 
 

@@ -12,7 +12,7 @@ import optax
 from jax import lax
 
 from bandit_lab import _checks
-from bandit_lab._probe import attempt
+from bandit_lab._checks import attempt
 from bandit_lab._types import Array
 
 _OF_THE_RUN = ("decay_steps", "transition_steps")

@@ -1,7 +1,6 @@
 """Normal rewards: nodes against samples, exact moments, and groups that are never silent."""
 
 import re
-from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +9,6 @@ import pytest
 
 from bandit_lab import simulation
 from bandit_lab.bandits.gaussian import gaussian
-from bandit_lab.bandits.probe import probe
 from bandit_lab.grpo import GRPO, DrGRPO, Learner
 
 BANDIT = gaussian((1.0, 0.4, -0.3), (0.3, 0.5, 0.8), reference_logits=(0.0, 0.2, -0.1))
@@ -54,12 +52,6 @@ def test_finite_groups_are_refused_and_sampled_ones_are_never_silent():
     gradient = simulation.sampled(Learner(BANDIT, group_size=4, prompts=64))
     theta = jnp.zeros(3)
     assert float(gradient(jax.random.key(0), jnp.zeros(()), theta, theta).silent) == 0
-
-
-def test_stds_of_another_shape_are_named():
-    probe(BANDIT)
-    with pytest.raises(ValueError, match=r"normal_stds: expected .*\[X, K\]"):
-        probe(replace(BANDIT, stds=BANDIT.stds[:2]))
 
 
 @pytest.mark.parametrize(

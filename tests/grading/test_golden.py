@@ -67,7 +67,7 @@ def test_a_command_twice_gives_the_same_copy(tmp_path, monkeypatch, capsys):
     for name in ("before", "after"):
         golden.store(tmp_path / name, only="predict_mean_field")
     assert golden.compare(tmp_path / "before", tmp_path / "after") == golden.SAME
-    names = {path.name for path in (tmp_path / "after/diagnose_many").iterdir()}
+    names = {path.name for path in (tmp_path / "after/predict_mean_field").iterdir()}
     assert {"terminal.txt", "found-summary.json"} <= names
     monkeypatch.setitem(golden.CASES, "predict_mean_field", (*golden.CASES["predict_mean_field"], "momentum=0.3"))
     golden.store(tmp_path / "other", only="predict_mean_field")

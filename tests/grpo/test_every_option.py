@@ -172,7 +172,7 @@ CONTEXT_RULES = {"estimator": "ratio", "kl_estimator": "k3", "entropy_weight": 0
 WITH_CONTEXTS = [
     (kind, name)
     for kind in ("advantage", "estimator", "kl_estimator", "sampler", "correction")
-    for name in sorted(REGISTRIES[kind])
+    for name in sorted(own(REGISTRIES[kind]))
 ]
 
 

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
-from bandit_lab.grpo import probes
 
 
 class Advantage(Protocol):
@@ -74,7 +73,7 @@ class Advantage(Protocol):
 
 
 ADVANTAGES: Registry[Advantage] = Registry(
-    "advantage", ("smallest_group", "linear", "centred", "drops_silent"), probe=probes.advantage
+    "advantage", ("smallest_group", "linear", "centred", "drops_silent", "advantages")
 )
 register_advantage = ADVANTAGES.register
 

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
-from bandit_lab.grpo import probes
 
 
 class Estimator(Protocol):
@@ -70,7 +69,7 @@ def group_rule(estimator: object) -> Callable[[Array, Array, Array, Array], Arra
     return cast(GroupEstimator, estimator).of_group
 
 
-ESTIMATORS: Registry[Estimator] = Registry("estimator", ("at_snapshot",), probe=probes.estimator)
+ESTIMATORS: Registry[Estimator] = Registry("estimator", ("at_snapshot",))
 register_estimator = ESTIMATORS.register
 
 

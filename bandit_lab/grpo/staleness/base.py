@@ -9,7 +9,6 @@ from bandit_lab._barrier import materialize
 from bandit_lab._lookup import row_of_each
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
-from bandit_lab.grpo import probes
 
 
 class Mixture(NamedTuple):
@@ -150,7 +149,6 @@ STALENESS: Registry[Staleness] = Registry(
         *("model", "smallest_interval", "whole_interval", "block_synchronous"),
         *("horizon_for", "init", "behaviour", "period", "rewind"),
     ),
-    probe=probes.staleness,
 )
 register_staleness = STALENESS.register
 

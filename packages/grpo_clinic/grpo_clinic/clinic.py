@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from grpo_clinic import _checks, trainers
@@ -28,7 +29,7 @@ class Diagnosed:
     found: Report
 
 
-def diagnose(*paths: str, limits: Mapping[str, float] | None = None, **options: Any) -> list[Diagnosed]:
+def diagnose(*paths: str | Path, limits: Mapping[str, float] | None = None, **options: Any) -> list[Diagnosed]:
     """Judge every run in log files and folders.
 
     Args:
@@ -44,7 +45,7 @@ def diagnose(*paths: str, limits: Mapping[str, float] | None = None, **options: 
       Traceback (most recent call last):
       ValueError: paths: runs/nobody/wrote.jsonl: expected a readable file or folder, got nothing of this name
     """
-    return diagnosed(DiagnosisSettings(paths=paths, **options), limits)[0]
+    return diagnosed(DiagnosisSettings(paths=tuple(map(str, paths)), **options), limits)[0]
 
 
 def diagnosed(
@@ -100,7 +101,7 @@ def _without_baseline(setup: Setup | None, size: int | None) -> str:
     return next((trap.text for trap in setup.traps if trap.name in NO_BASELINE), "")
 
 
-def fit(*paths: str, **options: Any) -> list[Fitted]:
+def fit(*paths: str | Path, **options: Any) -> list[Fitted]:
     """Fit the closed-form laws to the reward of every run in log files and folders.
 
     Args:
@@ -115,7 +116,7 @@ def fit(*paths: str, **options: Any) -> list[Fitted]:
       Traceback (most recent call last):
       ValueError: level: expected a number in [0.5, 0.99], got 2
     """
-    return all_fitted(FitSettings(paths=paths, **options))[0]
+    return all_fitted(FitSettings(paths=tuple(map(str, paths)), **options))[0]
 
 
 def all_fitted(settings: FitSettings) -> tuple[list[Fitted], list[Log]]:

@@ -12,8 +12,9 @@ import pytest
 pytest.importorskip("trl", reason="needs the extra trl")
 
 import client
+from grpo_probe.loop import LONGEST
 from grpo_probe.probe import Stiffness
-from grpo_probe.probe_margin import MOST, Loop, margin
+from grpo_probe.probe_margin import Loop, margin
 
 pytestmark = client.MARKS
 
@@ -45,7 +46,7 @@ def test_all_fresh_no_n_is_too_large():
     found = margin(measured(1.03, 0.0), Loop(learning_rate=0.1, refresh_interval=4))
     assert found.used == pytest.approx(0.1 * 1.03 / 2)
     assert found.intervals is None
-    assert f"you may raise N beyond {MOST}" in found.advice
+    assert f"you may raise N beyond {LONGEST['refresh']}" in found.advice
 
 
 @pytest.mark.parametrize(

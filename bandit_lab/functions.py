@@ -366,10 +366,7 @@ def explore(
     given["paths"] = [] if folder is None else [str(folder)]
     given["open"] = open and run_dir is not None
     with _working(given) as stack:
-        settings, _ = _settings("explore", given, stack)
-        usual = type(settings)()
-        changed = {one.name for one in fields(settings) if getattr(settings, one.name) != getattr(usual, one.name)}
-        plan = command.prepare(settings, frozenset(changed))
+        plan = command.prepare(*_settings("explore", given, stack))
         found = command.made(plan)
         if run_dir is not None:
             command.write(plan, found)
@@ -452,8 +449,8 @@ def _working(given: Mapping[str, Any]) -> Iterator[contextlib.ExitStack]:
 
 
 def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStack) -> tuple[Any, frozenset[str]]:
-    """(settings of a command, the keys that are given). A keyword that is None is not given."""
-    schema = SCHEMAS[command]
+    """(settings of a command, the keys that are given). A keyword that has its default is not given."""
+    schema, usual = SCHEMAS[command], inspect.signature(globals()[command]).parameters
     values: dict[str, Any] = {}
     explicit = set()
     known = {one.name: one for one in fields(schema)}
@@ -469,10 +466,15 @@ def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStac
             explicit |= {f"{name}.{key}" for key in value}
         else:
             values[name] = plain(name, value)
-        explicit.add(name)
+        if name not in usual or not _is(value, usual[name].default):
+            explicit.add(name)
     for key in values.get("sweep", {}):
         check_sweepable(key)
     return schema(**values), frozenset(explicit)
+
+
+def _is(value: Any, default: Any) -> bool:
+    return value is default or (isinstance(value, str | float) and bool(value == default))
 
 
 def _variant(kind: str, value: Any, stack: contextlib.ExitStack, default: str) -> dict[str, Any]:

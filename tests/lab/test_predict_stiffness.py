@@ -56,3 +56,10 @@ def test_what_is_no_stiffness_is_said(given):
 def test_an_optimiser_without_a_linear_theory_is_refused():
     with pytest.raises(ValueError, match="no linear theory of the optimiser adam"):
         bl.predict(stiffness=0.3, optimizer="adam")
+
+
+@pytest.mark.parametrize("beside", [{"kl_weight": 0.5}, {"bandit": "k_arm"}, {"estimator": {"name": "ratio"}}])
+def test_what_belongs_to_a_bandit_is_refused_beside_a_stiffness(beside):
+    (name,) = beside
+    with pytest.raises(ValueError, match=f"{name}: expected no such setting beside stiffness"):
+        bl.predict(stiffness=0.3, **beside)

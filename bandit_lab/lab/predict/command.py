@@ -46,6 +46,9 @@ def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
     learner = build.build_learner(settings, float(interval))
     if settings.stiffness is not None:
         reduced.matrices(settings.stiffness)
+        for name in reduced.OF_A_BANDIT:
+            given = name in {key.partition(".")[0] for key in explicit}
+            _checks.require(not given, name, "no such setting beside stiffness", getattr(settings, name))
     elif reason := build.check_drift(learner, settings.dynamics):
         raise ValueError(f"{reason}; or predict with dynamics=mean_field")
     _checks.require("steps" not in explicit or bool(curves), "steps", "it beside a schedule", settings.steps)

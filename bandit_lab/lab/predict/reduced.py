@@ -16,6 +16,17 @@ from bandit_lab.lab.predict.report import SHOWN, Line
 from bandit_lab.lab.predict.verdict import amount
 
 UNIT = "reward / parameter^2"
+OF_A_BANDIT = (
+    "bandit",
+    "advantage",
+    "estimator",
+    "kl_estimator",
+    "sampler",
+    "correction",
+    "kl_weight",
+    "entropy_weight",
+)
+"""Settings that a run has no use for where its stiffness is known."""
 
 
 def matrices(given: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -38,7 +38,7 @@
 
   function ticks(picture, across, upright) {
     for (const [value, place] of across) {
-      picture.append(svg("text", { x: place, y: BOTTOM + 16, "text-anchor": "middle" }, value));
+      picture.append(svg("text", { x: place, y: BOTTOM + 16, "text-anchor": place > RIGHT - 4 ? "end" : "middle" }, value));
     }
     for (const [value, place] of upright) {
       picture.append(svg("text", { x: LEFT - 6, y: place + 4, "text-anchor": "end" }, value));

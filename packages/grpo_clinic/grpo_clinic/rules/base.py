@@ -213,8 +213,12 @@ def rules(limits: Mapping[str, float] | None = None, errors: Mapping[str, float]
         if name not in RULES:
             raise ValueError(f"limits: expected the name of a rule, one of {', '.join(RULES)}, got {name}")
     made = [build() for build in RULES.values()]
+    other = {*limits, *errors}
     return [
-        replace(one, limit=limits.get(one.name, one.limit), errors=errors.get(one.name, one.errors)) for one in made
+        replace(one, limit=limits.get(one.name, one.limit), errors=errors.get(one.name, one.errors))
+        if one.name in other
+        else one
+        for one in made
     ]
 
 

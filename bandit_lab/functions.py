@@ -451,6 +451,7 @@ def _working(given: Mapping[str, Any]) -> Iterator[contextlib.ExitStack]:
 def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStack) -> tuple[Any, frozenset[str]]:
     """(settings of a command, the keys that are given). A keyword that has its default is not given."""
     schema, usual = SCHEMAS[command], inspect.signature(globals()[command]).parameters
+    defaults = schema()
     values: dict[str, Any] = {}
     explicit = set()
     known = {one.name: one for one in fields(schema)}
@@ -458,7 +459,7 @@ def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStac
         if value is None:
             continue
         if name in CHOICES:
-            values[name] = _variant(name, value, stack, getattr(schema(), name)["name"])
+            values[name] = _variant(name, value, stack, getattr(defaults, name)["name"])
         elif isinstance(value, Mapping) and is_dataclass(factory := known[name].default_factory):
             for key in value:
                 _checks.choice(name, key, [one.name for one in fields(factory)])

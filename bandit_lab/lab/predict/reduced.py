@@ -12,7 +12,7 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory
 from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.quantities import LEADING, LINEAR, RATE
-from bandit_lab.lab.predict.report import SHOWN, Line
+from bandit_lab.lab.predict.report import SHOWN, Line, nested
 from bandit_lab.lab.predict.verdict import amount
 
 UNIT = "reward / parameter^2"
@@ -74,7 +74,7 @@ def document_of(settings: PredictSettings, learner: Learner, hyper: Hyper) -> Do
     verdict = _verdict(regime, margin)
     blocks: list[Block] = [
         Paragraph(verdict, wrap=False),
-        Values({"verdict": verdict} | _nested(lines)),
+        Values({"verdict": verdict} | nested(lines)),
         Table(lines, SHOWN, name="predictions"),
     ]
     return Document("Prediction", {"": blocks})
@@ -86,14 +86,3 @@ def _verdict(regime: str, margin: Value) -> str:
     side = "below" if margin.value > 1 else "above"
     times = amount(max(margin.value, 1 / margin.value)) if margin.value else ""
     return f"{regime}: the learning rate is {times} times {side} the threshold"
-
-
-def _nested(lines: list[Line]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for line in lines:
-        *path, last = line.key.split(".")
-        place = found
-        for part in path:
-            place = place.setdefault(part, {})
-        place[last] = line.value
-    return found

@@ -75,7 +75,7 @@ def document_of(point: OperatingPoint, peak: int | None = None) -> Document:
     blocks: list[Block] = [
         Paragraph(said, wrap=False),  # `| head -1` has all of it
         Paragraph(f"{', '.join(names)}; drift at {point.linear.drift}; momentum {settings.momentum:g}: {form}"),
-        Values({"verdict": said} | _nested(lines), on=On.JSON),
+        Values({"verdict": said} | nested(lines), on=On.JSON),
         Table(shown, SHOWN, name="predictions", on=shown_on),
         *(Paragraph(text, on=shown_on) for text in (*_missing(point), *texts)),
     ]
@@ -87,7 +87,7 @@ def document_of(point: OperatingPoint, peak: int | None = None) -> Document:
     return Document("Prediction", {"": blocks})
 
 
-def _nested(lines: Iterable[Line]) -> dict[str, Any]:
+def nested(lines: Iterable[Line]) -> dict[str, Any]:
     """Content of `summary.json` by the lines' dotted keys."""
     result: dict[str, Any] = {}
     for line in lines:

@@ -141,7 +141,8 @@ def report(
     facts: list[Fact] = []
     absent: list[str] = []
     short: list[str] = []
-    for rule in rules(limits, errors):
+    asked = rules(limits, errors)
+    for rule in asked:
         found = rule(case)
         if isinstance(found, Missing):
             (short if found.logged else absent).append(found.what)
@@ -154,7 +155,7 @@ def report(
     rank = {name: place for place, name in enumerate(ORDER)}
     facts.sort(key=lambda one: (not one.fires, rank.get(one.verdict, len(rank)), -one.score))
     fell = next((one for one in facts if one.fires and one.verdict in ("collapsed", "dynamical_instability")), None)
-    used = {need for rule in rules() for group in rule.needs for need in group.split("|")} | {"zero_std_frac", "lr"}
+    used = {need for rule in asked for group in rule.needs for need in group.split("|")} | {"zero_std_frac", "lr"}
     return Report(
         name,
         outcome_of(case, facts),

@@ -1,8 +1,9 @@
-"""Sums and maxima over a leading axis of JAX arrays, each computed once; logarithms of chances that may be 0."""
+"""Sums and maxima over an axis, each computed once; logarithms of chances that may be 0; multipliers in order."""
 
 from collections.abc import Callable
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
@@ -59,3 +60,11 @@ def log_of_powers(chances: Array, counts: ArrayLike) -> Array:
     possible = chances > 0
     terms = counts * jnp.log(jnp.where(possible, chances, 1))
     return jnp.sum(jnp.where(possible | (counts == 0), terms, -jnp.inf), axis=-1)
+
+
+def ordered(maps: np.ndarray) -> np.ndarray:
+    """Eigenvalues [..., n] of maps [..., n, n], largest modulus first; infinite where a map is."""
+    finite = np.isfinite(maps).all(axis=(-2, -1))
+    values = np.linalg.eigvals(np.where(finite[..., None, None], maps, 0)).astype(complex)
+    values = np.where(finite[..., None], values, np.inf)
+    return np.take_along_axis(values, np.argsort(-np.abs(values), axis=-1, kind="stable"), axis=-1)

@@ -34,6 +34,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.optimize import brentq
 
+from bandit_lab._numerics import ordered
 from bandit_lab.grpo import Learner, Mixture, averages, draws
 from bandit_lab.measure.block import AT_ONCE
 from bandit_lab.measure.frozen_moment import FAR
@@ -84,14 +85,6 @@ class RateCrossing(NamedTuple):
 def kind_of(multiplier: complex) -> Kind:
     """`neimark_sacker`: a complex pair; else `flip` (over an even number of steps a flip is +1)."""
     return "neimark_sacker" if abs(multiplier.imag) > _REAL * abs(multiplier) else "flip"
-
-
-def ordered(maps: np.ndarray) -> np.ndarray:
-    """Eigenvalues [..., n] of maps [..., n, n], largest modulus first; infinite where a map is."""
-    finite = np.isfinite(maps).all(axis=(-2, -1))
-    values = np.linalg.eigvals(np.where(finite[..., None, None], maps, 0)).astype(complex)
-    values = np.where(finite[..., None], values, np.inf)
-    return np.take_along_axis(values, np.argsort(-np.abs(values), axis=-1, kind="stable"), axis=-1)
 
 
 # --------------------------------------------------------------------------------------------- the rule's own matrices

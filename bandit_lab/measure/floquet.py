@@ -13,6 +13,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from bandit_lab import _checks
+from bandit_lab._numerics import ordered
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import AT_ONCE, AT_REST, LinearisedBlock, make_block, stack
 from bandit_lab.measure.frozen_moment import FAR
@@ -67,14 +68,6 @@ def kind_of(multiplier: complex) -> Kind:
     return "flip" if multiplier.real < 0 else "fold"
 
 
-def _sorted(jacobians: np.ndarray) -> np.ndarray:
-    """Eigenvalues [..., q], largest modulus first; infinite where the map overflowed."""
-    finite = np.isfinite(jacobians).all(axis=(-2, -1))
-    values = np.linalg.eigvals(np.where(finite[..., None, None], jacobians, 0)).astype(complex)
-    values = np.where(finite[..., None], values, np.inf)
-    return np.take_along_axis(values, np.argsort(-np.abs(values), axis=-1, kind="stable"), axis=-1)
-
-
 def floquet(
     learner: Learner, dynamics: str, hyper: Hyper, *, count: int = FAR, seed: int = 0, second_moment: Any = None
 ) -> Floquet:
@@ -91,7 +84,7 @@ def floquet(
     block, reason = make_block(learner, dynamics, hyper, count=count, seed=seed, second_moment=second_moment)
     if block is None:
         return Floquet(np.empty(0, complex), 0, None, (), None, math.nan, reason)
-    values = _sorted(block.jacobians(stack(block.hyper, learning_rate=np.array([hyper.learning_rate], float)))[1][0])
+    values = ordered(block.jacobians(stack(block.hyper, learning_rate=np.array([hyper.learning_rate], float)))[1][0])
     moment = block.moment
     return Floquet(
         values,
@@ -131,13 +124,13 @@ class _Scan:
         rest = residual <= 10 * AT_REST * (1 + np.max(np.abs(self.block.x))) * np.maximum(
             1, np.abs(jacobians).max((1, 2))
         )
-        top = _sorted(jacobians)[:, 0]
+        top = ordered(jacobians)[:, 0]
         for i in np.flatnonzero(~rest):
             block, _ = self.again(rates[i])
             if block is None:
                 top[i] = np.nan
                 continue
-            top[i] = _sorted(block.jacobians(stack(self.block.hyper, learning_rate=rates[i : i + 1]))[1][0])[0]
+            top[i] = ordered(block.jacobians(stack(self.block.hyper, learning_rate=rates[i : i + 1]))[1][0])[0]
         return top
 
 
@@ -147,7 +140,7 @@ def _fastest_rate(block: LinearisedBlock) -> float:
     At small learning rates neither staleness nor momentum matters to it, save for a factor 1/(1 - mu).
     """
     rates = np.geomspace(1e-12, 1e3, AT_ONCE)
-    values = _sorted(block.jacobians(stack(block.hyper, learning_rate=rates))[1])
+    values = ordered(block.jacobians(stack(block.hyper, learning_rate=rates))[1])
     slow = np.sort(np.where(np.isfinite(values), np.abs(values - 1), np.inf), axis=1)[:, : block.directions]
     small = np.flatnonzero(slow[:, -1] < 1e-3 * (1 - float(block.hyper.momentum)))
     return float(slow[small[-1], -1] / (rates[small[-1]] * block.period)) if len(small) else math.nan
@@ -238,4 +231,4 @@ def floquet_intervals(
     if block is None:
         return np.full(len(intervals), np.nan, complex), reason
     _, jacobians = block.jacobians(stack(block.hyper, refresh_interval=intervals))
-    return _sorted(jacobians)[:, 0], None
+    return ordered(jacobians)[:, 0], None

@@ -171,3 +171,12 @@ def test_the_claims_are_counted_as_in_the_table():
     )
     assert said in " ".join(text(RESULTS).split())
     assert f"Six of {len(CLAIMS)} claims; {holding} hold." in " ".join(text(README).split())
+
+
+def test_the_first_screen_counts_what_was_predicted_before_and_how_far_thresholds_agree():
+    before = [row["holds"] for row in CLAIMS if not row["post_hoc"]]
+    farthest = max(abs(row["measured"] - 1) for row in CLAIMS if re.fullmatch(r"phase_diagram\.._exact", row["id"]))
+    first = " ".join(text(README).split("![")[0].split())
+    assert f"{len(before)} predictions were written before the measurement, and {sum(before)} hold." in first
+    assert f"Another {len(CLAIMS) - len(before)} were added after a first look." in first
+    assert f"their thresholds agree to {farthest:.0e}.".replace("e-0", "e-") in first

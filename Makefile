@@ -11,7 +11,7 @@ LEFT_OUT_short := not slow and not nightly
 LEFT_OUT_slow := not nightly
 LEFT_OUT_all :=
 
-.PHONY: sweep predict bench reproduce test nightly trainer lowest mutate lock lines lint format docs figures redraw notebooks clean help
+.PHONY: sweep predict bench reproduce test nightly trainer lowest mutate lock lint format docs figures redraw notebooks clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -44,9 +44,6 @@ lock: $(READY)  ## requirements.lock anew: the newest versions that pyproject.to
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header --no-annotate \
 	    --extra dev --extra docs --extra browser --output-file requirements.lock pyproject.toml
-
-lines: $(READY)  ## lines of the package by room and kind; ARGS=--rooms for the rooms inside
-	$(BIN)/python tests/lines.py $(ARGS)
 
 lint: $(READY)  ## linter, formatter check, types, import contracts
 	$(BIN)/ruff check .

@@ -37,7 +37,8 @@ trainer: $(TRAINER)/.ready  ## tests with TRL's trainer, in an environment of th
 lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `make test`
 	.ci/lowest all
 
-mutate: $(READY)  ## small mistakes planted at random in a copy: which does no short test see? ARGS="--sample 120 --seed 0"
+mutate: $(READY)  ## small defects planted at random in a copy, a night: which tests notice each? ARGS="--sample 20 --areas theory"
+	$(BIN)/python -m pip install --quiet coverage
 	$(BIN)/python tests/mutate.py $(ARGS)
 
 lock: $(READY)  ## requirements.lock anew: the newest versions that pyproject.toml allows, for every supported Python

@@ -29,7 +29,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "grading/test_diagnoses.py::test_the_learning_rate_is_set_over_the_exact_threshold": (),
     "benchmarks/test_benchmarks.py::test_all_three_draw_the_same_curves": ("A Bernoulli N=3",),
     "lab/test_sweep.py::test_both_precisions_run": ("float64",),
-    "test_mutate.py::test_survivors_and_kills_are_told_apart": (),
     # Monte Carlo over many runs: a rate, a moment, a law of counts.
     "simulation/test_fast_path.py::test_both_paths_have_the_same_distribution": (
         "clipped, two fixed arms",

@@ -4,7 +4,7 @@
 
     bl.predict(refresh_interval=8, momentum=0.9).thresholds.learning_rate.exact
 
-The functions are the commands of that name: the same settings as keywords, a labelled document in return. `simulate`
+The functions are the commands of that name: the same settings as keywords, a result in return. `simulate`
 returns many runs of one setting as a labelled data set, `explore` the stability map as a page. They are imported when
 they are first used: `import bandit_lab` imports neither JAX nor anything else large.
 
@@ -13,7 +13,7 @@ The rooms, each importing only what stands to its right or on a later line:
     app -> lab -> measure -> simulation -> grpo -> bandits
     lab -> theory
 
-`lab` has the commands; `app` is what they stand in: settings, documents, run folders, the command line.
+`lab` has the commands; `app` is what they stand in: settings, results, run folders, the command line.
 `theory` predicts from numbers alone; `bandits`, `grpo` and `simulation` run the update itself. Neither side imports
 the other, so that a prediction and a measurement are two independent witnesses.
 """

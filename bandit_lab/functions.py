@@ -22,9 +22,8 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.app import plugins, runner
-from bandit_lab.app.document import Document
 from bandit_lab.app.folder.store import RunFolder, manifest_of
-from bandit_lab.app.loaded import finished
+from bandit_lab.app.result import Result
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings
 from bandit_lab.app.settings.grid import check_sweepable
 from bandit_lab.app.settings.names import (
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
 
     from bandit_lab.lab.explore.command import Map
 
-D = TypeVar("D", bound=Document)
+D = TypeVar("D", bound=Result)
 Options = Mapping[str, Any]
 """`name` and the options of a variant."""
 Schedule = Mapping[str, Any]
@@ -64,7 +63,7 @@ Axis = Sequence[float] | Mapping[str, Any]
 """Values, or `start`, `stop`, `num` and `scale`."""
 
 
-class Prediction(Document):
+class Prediction(Result):
     """What `predict` finds. `to_dict()` is the content of `summary.json`; its keys are attributes."""
 
     verdict: str
@@ -76,7 +75,7 @@ class Prediction(Document):
     spectral_radius: float
 
 
-class Sweep(Document):
+class Sweep(Result):
     """What `sweep` finds. `data` is the grid with named dimensions and units, `plot()` the diagram."""
 
     threshold: list[dict[str, Any]]
@@ -84,13 +83,13 @@ class Sweep(Document):
     outcomes: dict[str, Any]
 
 
-class Reproduction(Document):
+class Reproduction(Result):
     """What `reproduce` finds: `claims`, a row each."""
 
     claims: list[dict[str, Any]]
 
 
-class Conformance(Document):
+class Conformance(Result):
     """What `check` finds: a row per question, and how many `failed`."""
 
     checks: list[dict[str, Any]]
@@ -373,7 +372,7 @@ def explore(
         return found
 
 
-def load(folder: Folder) -> Document:
+def load(folder: Folder) -> Result:
     """The result of a finished run folder, to be read and drawn again.
 
     Returns:
@@ -390,14 +389,14 @@ def load(folder: Folder) -> Document:
     manifest = manifest_of(Path(folder))
     if manifest is None:
         raise ValueError(f"folder: expected that of one finished run, got {str(folder)!r}")
-    return finished(str(manifest["command"]), Path(folder))
+    return runner.loaded(str(manifest["command"]), Path(folder))
 
 
-def _as(kind: type[D], found: Document) -> D:
+def _as(kind: type[D], found: Result) -> D:
     return kind(**{one.name: getattr(found, one.name) for one in fields(found)})
 
 
-def _called(command: str, given: dict[str, Any]) -> Document:
+def _called(command: str, given: dict[str, Any]) -> Result:
     """A command's result; with `run_dir` written as the command writes it. Nothing is printed."""
     run_dir = given.get("run_dir")
     with _working(given) as stack:
@@ -413,11 +412,11 @@ def _called(command: str, given: dict[str, Any]) -> Document:
         return _performed(command, plan, Path(run_dir), keep=True)
 
 
-def _performed(command: str, plan: Any, folder: Path, keep: bool) -> Document:
+def _performed(command: str, plan: Any, folder: Path, keep: bool) -> Result:
     module: Any = COMMANDS[command].load()
     progress = Progress(quiet=True)
     if not keep and hasattr(module, "compute"):
-        found: Document = module.compute(plan, progress)
+        found: Result = module.compute(plan, progress)
         return found
     incomplete = ""
     result: Any = None
@@ -425,9 +424,9 @@ def _performed(command: str, plan: Any, folder: Path, keep: bool) -> Document:
         with silent():
             result = runner.perform(command, plan, RunFolder(folder), progress)
     except Incomplete as error:
-        result, incomplete = error.document, str(error)
-    document = result if isinstance(result, Document) else finished(command, folder, incomplete)
-    return replace(document, incomplete=incomplete) if incomplete else document
+        result, incomplete = error.result, str(error)
+    found = result if isinstance(result, Result) else runner.loaded(command, folder, incomplete)
+    return replace(found, incomplete=incomplete) if incomplete else found
 
 
 @contextlib.contextmanager

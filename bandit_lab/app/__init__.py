@@ -2,8 +2,7 @@
 
 terminal/   what is typed and read                       settings/   what can be set, composed by Hydra
 folder/     what a run leaves                            chunks/     work that survives a kill
-plots/      the one style of all pictures                document/   what a command returns, and its four writers
-interface/  the same commands in Python
+plots/      the one style of all pictures                result.py   what a command returns, and its writers
 
 `cli.py` finds a command, `runner.py` runs it, `plugins.py` loads what users add.
 """

@@ -1,6 +1,7 @@
 """One job of a command: check everything, then work, then close the run folder."""
 
 import errno
+import json
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -10,17 +11,16 @@ from typing import Any, Protocol, TypeVar
 
 from bandit_lab import _checks
 from bandit_lab.app import plugins
-from bandit_lab.app.document import Document, On
-from bandit_lab.app.document.as_page import as_html
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.manifest import CompileClock, manifest
-from bandit_lab.app.folder.store import INDEX, REPORT
+from bandit_lab.app.folder.results import opened
+from bandit_lab.app.folder.store import as_yaml
+from bandit_lab.app.result import Result
 from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.terminal.commands import COMMANDS
 from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input
 from bandit_lab.app.terminal.output import say
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.app.terminal.report import as_yaml
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
 
@@ -83,15 +83,11 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
 def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress) -> Any:
     """Do a checked job: by the `execute` of its module, or by `compute` with what every command does around it.
 
-    Returns a document, or the file that a command makes instead of a run folder.
+    Returns a result, or the file that a command makes instead of a run folder.
     """
     module: Any = COMMANDS[command].load()
     if hasattr(module, "execute"):
         return module.execute(plan, folder, progress)
-    if COMMANDS[command].reads:
-        document = module.compute(plan, progress)
-        document.show()
-        return document
     return compute_into(command, module.compute, plan, folder, progress)
 
 
@@ -113,9 +109,9 @@ P = TypeVar("P", bound=Checked)
 
 
 def compute_into(
-    command: str, compute: Callable[[P, Progress], Document], plan: P, folder: store.RunFolder, progress: Progress
-) -> Document:
-    """Do a command that is a function from a plan to a document: run folder, manifest, terminal, exit code.
+    command: str, compute: Callable[[P, Progress], Result], plan: P, folder: store.RunFolder, progress: Progress
+) -> Result:
+    """Do a command that is a function from a plan to a result: run folder, manifest, terminal, exit code.
 
     The manifest is written last, and what is printed is printed after it. Raises Incomplete where parts are missing.
     """
@@ -123,34 +119,34 @@ def compute_into(
     settings = asdict(plan.settings)
     folder.open(as_yaml(settings))
     with CompileClock() as clock:
-        document = compute(plan, progress)
-    write_document(document, folder, progress)
+        result = compute(plan, progress)
+    _write(result, folder, progress)
     seconds = clock.split(time.perf_counter() - start)
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     about = manifest(command, settings | {"precision": plan.precision}, {}, seconds)
     folder.write_manifest(about | {"stage_seconds": stages})
-    document.show()
-    if document.incomplete:
-        raise Incomplete(document.incomplete, document)
-    return document
+    result.show()
+    if result.incomplete:
+        raise Incomplete(result.incomplete, result)
+    return result
 
 
-def write_document(document: Document, folder: store.RunFolder, progress: Progress) -> None:
-    """Write `summary.json`, `results.zarr`, pictures and `report/`; each page is HTML."""
+def _write(result: Result, folder: store.RunFolder, progress: Progress) -> None:
+    """Write `summary.json`, `results.zarr` and pictures."""
     with progress.stage("writing"):
-        if document.stored and document.data is not None:
-            folder.write_results(document.data)
-        folder.write_summary(document.to_dict())
-    pictures = {}
-    if document.figures:
+        if result.data is not None:
+            folder.write_results(result.data)
+        folder.write_summary(result.to_dict())
+    if result.figures:
         with progress.stage("pictures"):
-            pictures = {f"{figure.name}.png": figure.png() for figure in document.figures}
-        folder.write_files(pictures)
-    if document.pages:
-        with progress.stage("reports") as advance:
-            for done, (name, page) in enumerate(document.pages.items(), start=1):
-                folder.write_files({f"{REPORT}/{name}.html": as_html(page).encode()})
-                advance(done, len(document.pages))
-            if document.blocks(On.PAGE) and INDEX not in document.pages:
-                html = as_html(document, lambda figure: pictures.get(f"{figure.name}.png") or figure.png())
-                folder.write_files({f"{REPORT}/{INDEX}.html": html.encode()})
+            folder.write_files({f"{figure.name}.png": figure.png() for figure in result.figures})
+
+
+def loaded(command: str, folder: Path, incomplete: str = "") -> Result:
+    """A finished run folder, nothing computed: content of its summary, its data, its pictures."""
+    summary, data, figures = json.loads((folder / store.SUMMARY).read_bytes()), None, ()
+    if (folder / store.RESULTS).exists():
+        with opened(folder / store.RESULTS) as stored:
+            data = stored.load()
+        figures = getattr(COMMANDS[command].load(), "figures_of", lambda data: ())(data)
+    return Result(command, summary, data=data, figures=figures, incomplete=incomplete)

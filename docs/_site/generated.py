@@ -83,7 +83,7 @@ def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], sou
     """Question, figure, verdicts, prediction as it was written, command."""
     import ast
 
-    from bandit_lab.app.terminal.report import number
+    from bandit_lab.app.result import number
     from bandit_lab.lab.reproduce.claims import command, doubts
 
     docstring = ast.get_docstring(ast.parse(source)) or ""

@@ -14,7 +14,7 @@ from grpo_clinic.monitor import Alarm, Monitor
 from grpo_clinic.readers.record import Curve
 
 from bandit_lab import _checks
-from bandit_lab.app.document import Block, Column, Document, Paragraph, Table, Value, Values
+from bandit_lab.app.result import Result, Table, Value
 from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
 from bandit_lab.app.terminal.progress import Progress
 from experiments.grading.diagnoses import SPLITS
@@ -131,7 +131,7 @@ def delay_of(failure: str, curves: Sequence[Curve], seed: int) -> Delay:
 
 
 def score(split: str, runs: int, run: Progress, seed: int | None = None) -> dict[str, Any]:
-    """Everything: plain values for a document. seed None: that of the ranges."""
+    """Everything: plain values for a result. seed None: that of the ranges."""
     seed = int(load(split)["seed"]) if seed is None else seed
     curves = healthy_runs(split, runs, run, seed)
     with run.stage("false alarms") as advance:
@@ -163,26 +163,22 @@ def clopper_pearson(part: int, whole: int, level: float = LEVEL) -> tuple[float,
     return low, high
 
 
-def document(found: dict[str, Any]) -> Document:
+def result_of(found: dict[str, Any]) -> Result:
     """Rates and delays."""
     wrong, runs = found["false_alarms"], found["runs"]
     low, high = clopper_pearson(wrong["any"], runs)
-    rate = Value(wrong["any"] / runs).within(low, high, LEVEL, "not bounded")
-
-    def middle(delay: Delay, name: str, unit: str) -> Value:
-        return Value.of(getattr(delay, name), "never found", unit)
-
-    columns: list[Column[Delay]] = [
-        Column("failure", "failure", lambda one: one.failure.replace("_", " ")),
-        Column(
-            "false_alarms", "false alarms", lambda one: wrong[one.failure], text=lambda one: f"{wrong[one.failure]}"
-        ),
-        Column("runs", "runs with it", lambda one: one.runs),
-        Column("alarmed", "alarm after onset", lambda one: one.alarmed),
-        Column("found", "of its name", lambda one: one.found),
-        Column("early", "alarm before onset", lambda one: one.early),
-        Column("delay_rows", "median delay, rows", lambda one: middle(one, "rows", "rows"), digits=3),
-        Column("delay_share", "share of the run", lambda one: middle(one, "share", "1"), digits=2),
+    delays = [
+        {
+            "failure": one.failure.replace("_", " "),
+            "false_alarms": wrong[one.failure],
+            "runs": one.runs,
+            "alarmed": one.alarmed,
+            "found": one.found,
+            "early": one.early,
+            "delay_rows": Value.of(one.rows, "never found", "rows"),
+            "delay_share": Value.of(one.share, "never found", "1"),
+        }
+        for one in found["delays"]
     ]
     text = (
         f"False alarms over whole runs: {wrong['any']} of {runs} healthy runs, {100 * wrong['any'] / runs:.2f} % "
@@ -190,18 +186,10 @@ def document(found: dict[str, Any]) -> Document:
         f" patience: {100 * found['target']:g} %. "
         f"Patience is half the run. Without it, which adds stalled: {wrong['without_patience']}."
     )
-    values = Values(
-        {
-            "split": found["split"],
-            "seed": found["seed"],
-            "runs": runs,
-            "target": found["target"],
-            "false_alarm_rate": rate,
-            "without_patience": Value(wrong["without_patience"] / runs),
-        }
-    )
-    blocks: list[Block] = [values, Paragraph(text), Table(found["delays"], columns, name="delays")]
-    return Document(f"Alarms on simulated runs, {found['split']}", {"watch": blocks})
+    values = {name: found[name] for name in ("split", "seed", "runs", "target")}
+    rate = {"value": wrong["any"] / runs, "interval_95": [low, high], "unit": ""}
+    values |= {"false_alarm_rate": rate, "without_patience": wrong["without_patience"] / runs, "delays": delays}
+    return Result(f"Alarms on simulated runs, {found['split']}", {"watch": values}, [text, Table("delays", delays)])
 
 
 def prepare(settings: AlarmSettings, explicit: frozenset[str]) -> script.ScriptPlan:
@@ -213,9 +201,9 @@ def prepare(settings: AlarmSettings, explicit: frozenset[str]) -> script.ScriptP
     return script.ScriptPlan(replace(settings, seed=seed), precision="float32")
 
 
-def compute(plan: script.ScriptPlan, progress: Progress) -> Document:
+def compute(plan: script.ScriptPlan, progress: Progress) -> Result:
     """Simulate, watch and score."""
-    return document(score(plan.settings.split, plan.settings.runs, progress, plan.settings.seed))
+    return result_of(score(plan.settings.split, plan.settings.runs, progress, plan.settings.seed))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -22,9 +22,9 @@ from matplotlib.lines import Line2D
 from scipy.stats import beta
 
 from bandit_lab import _checks
-from bandit_lab.app.document import Block, Column, Document, Figure, On, Paragraph, Table, Values
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.heading import put_above
+from bandit_lab.app.result import Figure, Result, Table
 from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback
 from experiments.grading import scores as scoring
@@ -40,8 +40,6 @@ SPLITS = ("training", "held_out")
 UNSTABLE = "dynamical_instability"
 NAMED = (*FAILURES, "plumbing", "sampler_mismatch", "misreported_probabilities", "answer_length")
 """Verdicts that are scored; what became of a run is not, but for a fall."""
-Both = tuple[dict[str, Any], dict[str, Any]]
-"""One failure: the scores of the diagnostics, and of what sees only the reward curve."""
 _UNITS = {
     "reward_hacking": "fall of the true reward",
     "advantage_degeneracy": "share of silent groups",
@@ -140,24 +138,20 @@ def _scores(judged: Sequence[ScoredRun], about: dict[str, Any]) -> dict[str, Any
     }
 
 
-def blocks(found: dict[str, Any]) -> list[Block]:
-    """The numbers, the table of failures, and sentences on the rest."""
-
-    def counted(title: str, place: int, part: str, whole: str) -> Column[Both]:
-        return Column(f"{part}_{place}", title, lambda both: share_text(both[place][part], both[place][whole]))
-
-    columns: list[Column[Both]] = [
-        Column("failure", "failure", lambda both: both[0]["failure"].replace("_", " ")),
-        Column("runs", "runs", lambda both: both[0]["present"]),
-        counted("found: diagnose", 0, "found", "present"),
-        counted("reward curve only", 1, "found", "present"),
-        counted("added where absent", 0, "added", "absent"),
-        counted("by reward curve only", 1, "added", "absent"),
+def _table(found: dict[str, Any]) -> Table:
+    """One row per failure: the diagnostics, and what sees only the reward curve."""
+    rows = [
+        {
+            "failure": ours["failure"].replace("_", " "),
+            "runs": ours["present"],
+            "found: diagnose": share_text(ours["found"], ours["present"]),
+            "reward curve only": share_text(curve["found"], curve["present"]),
+            "added where absent": share_text(ours["added"], ours["absent"]),
+            "by reward curve only": share_text(curve["added"], curve["absent"]),
+        }
+        for ours, curve in zip(found["diagnose"]["failures"], found["reward_only"]["failures"], strict=True)
     ]
-    rows = list(zip(found["diagnose"]["failures"], found["reward_only"]["failures"], strict=True))
-    table = Table(rows, columns, title=f"{found['runs']} simulated runs, {found['split']}", on=On.SHOWN)
-    drawn = Figure(lambda: recall_figure(found), "recall against effect size", "recall")
-    return [Values(found, on=On.JSON), table, *(Paragraph(line, On.SHOWN) for line in _lines(found)), drawn]
+    return Table(f"{found['runs']} simulated runs, {found['split']}", rows)
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
@@ -248,11 +242,12 @@ def prepare(settings: PlantedSettings, explicit: frozenset[str]) -> script.Scrip
     return script.ScriptPlan(replace(settings, seed=seed), dict(settings.limits), "float32")
 
 
-def compute(plan: script.ScriptPlan, progress: Progress) -> Document:
+def compute(plan: script.ScriptPlan, progress: Progress) -> Result:
     """Simulate, judge and score."""
     settings = plan.settings
     found = score(settings.split, settings.runs, plan.given, progress, settings.seed)
-    return Document("Diagnoses of simulated runs", {"benchmark": blocks(found)})
+    figures = [Figure("recall", lambda: recall_figure(found))]
+    return Result("Diagnoses of simulated runs", {"benchmark": found}, [_table(found), *_lines(found)], figures=figures)
 
 
 def main(arguments: Sequence[str]) -> int:

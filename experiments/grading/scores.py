@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from grpo_clinic.report import FAILURES
 
-from bandit_lab.app.document import Value
-from bandit_lab.app.document.as_json import entries
+from bandit_lab.app.result import Value, plain
 from experiments.shared.sick_runs.simulate import Simulated
 
 
@@ -131,4 +130,4 @@ def _row(judged: Sequence[ScoredRun], failure: str) -> dict[str, Any]:
         "in_order": float(np.mean(harm[:, None] > note)) if harm.size and note.size else None,
     }
     counts = {"failure": failure, "found": len(found), "graded_failure": harm.size, "graded_note": note.size}
-    return counts | entries({key: Value.of(number, "no run has this grade") for key, number in numbers.items()})
+    return counts | plain({key: Value.of(number, "no run has this grade") for key, number in numbers.items()})

@@ -11,8 +11,8 @@ import jax
 from bandit_lab import _checks
 from bandit_lab._names import one_of
 from bandit_lab.app import plugins
-from bandit_lab.app.document import Document
 from bandit_lab.app.folder import store
+from bandit_lab.app.result import Result
 from bandit_lab.app.runner import compute_into, default_folder
 from bandit_lab.app.settings.schema import RunSettings, by_section, default_of
 from bandit_lab.app.terminal.errors import Incomplete
@@ -41,7 +41,7 @@ def run(
     about: str | None,
     schema: type[RunSettings],
     prepare: Prepare,
-    compute: Callable[[Any, Progress], Document],
+    compute: Callable[[Any, Progress], Result],
 ) -> int:
     """Work as a command of the package does: check, compute, write the run folder, print; the last line is the folder.
 

@@ -1,14 +1,11 @@
 """Axes, run folders and strict JSON."""
 
-import json
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bandit_lab.app.document import Value
-from bandit_lab.app.document.as_json import entries
 from bandit_lab.app.folder import store
 from bandit_lab.app.settings import grid
 from bandit_lab.app.settings.config import SweepSettings
@@ -48,16 +45,6 @@ def test_range_of_learning_rates_holds_every_threshold():
     low, high = grid.learning_rate_range([0.013, 27.1, math.nan, math.inf])
     assert low < 0.013
     assert high > 27.1
-
-
-def test_json_is_strict():
-    text = store.strict_json({"a": [1.0, math.nan], "b": np.array([np.inf, 2.0]), "c": np.int64(3)})
-    assert json.loads(text, parse_constant=pytest.fail) == {"a": [1.0, None], "b": [None, 2.0], "c": 3}
-
-
-def test_null_has_its_reason_beside_it():
-    result = entries({"x": Value.of(None, "why"), "y": Value.of(1.0, "unused"), "z": Value.of(math.nan, "because")})
-    assert result == {"x": None, "x_reason": "why", "y": 1.0, "z": None, "z_reason": "because"}
 
 
 def test_manifest_makes_a_run_finished(tmp_path):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab._version import __version__
-from bandit_lab.app.document.as_json import plain
+from bandit_lab.app.result import plain
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
 NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "engine")

@@ -15,7 +15,7 @@ from bandit_lab import _checks
 from bandit_lab.app.chunks import ChunkStore, durable, hash_of
 from bandit_lab.app.chunks.lock import FolderInUse, holder
 from bandit_lab.app.chunks.store import FOLDER as CHUNKS, SETTINGS, read_json
-from bandit_lab.app.document.as_json import strict_json
+from bandit_lab.app.result import plain, strict_json
 
 if TYPE_CHECKING:
     import xarray
@@ -88,6 +88,13 @@ def nearest_existing(path: Path) -> Path:
     except OSError as error:  # too long, a loop of links
         _checks.require(False, "run_dir", f"a path that can exist ({error.strerror})", str(path))
     return path
+
+
+def as_yaml(settings: Mapping[str, Any]) -> str:
+    """Settings as YAML that Hydra reads again."""
+    from omegaconf import OmegaConf
+
+    return OmegaConf.to_yaml(OmegaConf.create(plain(settings)))
 
 
 def create_folder(path: Path) -> None:

@@ -7,10 +7,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-PER_PAGE = 24
-"""Runs on one page of small multiples."""
-
-
 def save(figure: "Figure", path: Any, **how: Any) -> None:
     """Write a figure and let go of it: pyplot keeps every one that it made."""
     import warnings

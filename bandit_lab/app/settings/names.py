@@ -30,3 +30,10 @@ NAMES: dict[str, tuple[str, ...]] = {
     "engine": ("local", "dask"),
 }
 """Setting -> the names that it takes, those of plug-ins aside."""
+
+FORMS = {
+    "heavy_ball": "heavy ball, v <- mu v + g",
+    "ema": "EMA momentum, v <- mu v + (1 - mu) g",
+    "nesterov": "Nesterov",
+}
+"""Momentum conventions in words."""

@@ -4,9 +4,9 @@ For developers. A new command is one entry in COMMANDS, one schema in `config.SC
 
 - `prepare(settings, explicit) -> plan`: every check of every setting, no work and nothing written; `explicit` holds the
   keys that were given on the command line. Raises ValueError (name, expected, got);
-- `compute(plan, progress) -> Document`: the work, a function that knows neither of the terminal nor of a run folder;
+- `compute(plan, progress) -> Result`: the work, a function that knows neither of the terminal nor of a run folder;
   `runner.perform` does what is around it. A command whose work is to write (`sweep`, `reproduce`, `explore`) has
-  `execute(plan, folder, progress) -> Document | Path` instead, or beside it for the terminal.
+  `execute(plan, folder, progress) -> Result | Path` instead, or beside it for the terminal.
 """
 
 import importlib

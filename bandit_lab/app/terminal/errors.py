@@ -12,7 +12,7 @@ from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED
 from bandit_lab.app.settings.schema import default_of, setting_fields
 
 if TYPE_CHECKING:
-    from bandit_lab.app.document import Document
+    from bandit_lab.app.result import Result
 
 
 class BadInput(ValueError):
@@ -24,11 +24,11 @@ class Stopped(RuntimeError):
 
 
 class Incomplete(RuntimeError):
-    """A run that came to its end with parts missing; the same command tries them again. document: what is there."""
+    """A run that came to its end with parts missing; the same command tries them again. result: what is there."""
 
-    def __init__(self, text: str, document: "Document | None" = None) -> None:
+    def __init__(self, text: str, result: "Result | None" = None) -> None:
         super().__init__(text)
-        self.document = document
+        self.result = result
 
 
 @contextlib.contextmanager

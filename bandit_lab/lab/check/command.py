@@ -2,16 +2,16 @@
 
 import sys
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab._registry import Registry
-from bandit_lab.app.document import Column, Document, On, Table, Values
 from bandit_lab.app.plugins import registries
+from bandit_lab.app.result import Result, Table
 from bandit_lab.app.settings.config import CheckSettings
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.grpo import Learner, NoCorrection, OwnLaw
-from bandit_lab.lab.check.result import FAIL, CheckResult, run_checks
+from bandit_lab.lab.check.result import FAIL, run_checks
 from bandit_lab.lab.check.subject import LEARNS, Subject, subject_of
 from bandit_lab.lab.predict import build
 
@@ -44,39 +44,17 @@ def prepare(settings: CheckSettings, explicit: frozenset[str]) -> CheckPlan:
     return CheckPlan(settings, tuple(subject_of(*what, options, learner, **more) for what, options in wanted.items()))
 
 
-class CheckRow(NamedTuple):
-    """One answer."""
-
-    kind: str
-    variant: str
-    result: CheckResult
-
-
-COLUMNS = (
-    Column[CheckRow]("kind", "kind", lambda row: row.kind, on=On.JSON),
-    Column[CheckRow]("variant", "variant", lambda row: row.variant, on=On.JSON),
-    Column[CheckRow]("check", "check", lambda row: row.result.check),
-    Column[CheckRow]("status", "result", lambda row: row.result.status),
-    Column[CheckRow]("detail", "what was seen", lambda row: row.result.detail),
-)
-
-
-def compute(plan: CheckPlan, progress: Progress) -> Document:
-    """Put every question to every variant: a table for each of them."""
-    tables: list[Table[CheckRow]] = []
+def compute(plan: CheckPlan, progress: Progress) -> Result:
+    """Put every question to every variant."""
+    rows = []
     for subject in plan.subjects:
         with progress.stage(f"{subject.kind} {subject.name}"):
-            answers = [CheckRow(subject.kind, subject.name, result) for result in run_checks(subject)]
-        tables.append(Table(answers, COLUMNS, title=f"{subject.kind} {subject.name}", on=On.SHOWN))
-    rows = [row for table in tables for row in table.rows]
-    failed = sum(row.result.status == FAIL for row in rows)
-    return Document(
-        "Checks",
-        {
-            "": [*tables, Table(rows, COLUMNS, name="checks", on=On.JSON), Values({"failed": failed}, on=On.JSON)],
-        },
-        incomplete=f"{failed} of {len(rows)} checks failed" if failed else "",
-    )
+            about = {"kind": subject.kind, "variant": subject.name}
+            rows += [about | {"check": r.check, "status": r.status, "detail": r.detail} for r in run_checks(subject)]
+    failed = sum(row["status"] == FAIL for row in rows)
+    told = f"{failed} of {len(rows)} checks failed"
+    shown = (told, Table("", rows))
+    return Result("Checks", {"checks": rows, "failed": failed}, shown, incomplete=told if failed else "")
 
 
 def _name(chosen: Any) -> str:

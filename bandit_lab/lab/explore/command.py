@@ -14,8 +14,8 @@ from bandit_lab._names import one_of
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.folder.outputs import begins, file_in
 from bandit_lab.app.folder.store import settings_in
+from bandit_lab.app.result import show
 from bandit_lab.app.runner import default_folder
-from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import stopped_by_disk
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.lab.explore.settings import ExploreSettings
@@ -125,7 +125,7 @@ def execute(plan: ExplorePlan, folder: Any, progress: Progress) -> Path:
     shown = write(plan, found)
     size = f"{len(found.html.encode()) / 1e6:.1f} MB"
     told = f"One page, {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."
-    report.show(told, *found.words)
+    show(told, *found.words)
     return plan.output
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.app.document import Document
+from bandit_lab.app.result import Result
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.app.settings.grid import value_of
 from bandit_lab.app.terminal.progress import Progress
@@ -14,7 +14,7 @@ from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.predict import build, reduced
 from bandit_lab.lab.predict.linear import LinearTheory, linearise
 from bandit_lab.lab.predict.point import OperatingPoint
-from bandit_lab.lab.predict.report import document_of
+from bandit_lab.lab.predict.report import result_of
 
 LARGEST_BLOCK, LARGEST_LAG = 65_536, 4096
 """Largest refresh interval of the setting itself: of blocks, and of a rule that keeps every policy so long."""
@@ -55,22 +55,22 @@ def prepare(settings: PredictSettings, explicit: frozenset[str]) -> PredictPlan:
     return PredictPlan(settings, learner, interval, curves)
 
 
-def compute(plan: PredictPlan, progress: Progress) -> Document:
-    """The prediction as a document: on a schedule, of the step with the largest learning rate."""
+def compute(plan: PredictPlan, progress: Progress) -> Result:
+    """The prediction: on a schedule, of the step with the largest learning rate."""
     settings, learner, peak = plan.settings, plan.learner, None
     if (rates := plan.curves.get("learning_rate")) is not None:
         peak = int(np.argmax(rates))
         settings = replace(settings, learning_rate=float(rates[peak]))
     hyper = Hyper(settings.learning_rate, settings.momentum, plan.interval, settings.kl_weight)
     if settings.stiffness is not None:
-        return reduced.document_of(settings, learner, hyper)
+        return reduced.result_of(settings, learner, hyper)
     with progress.stage("fixed point and stiffness"):
         linear = linearise(learner, settings, settings.dynamics, hyper.kl_weight)
         if linear.policy is None:
             linear = replace(linear, reason=_no_fixed_point(linear))
     with progress.stage("thresholds"):
         point = OperatingPoint(settings, learner, hyper, linear)
-        return document_of(point, peak)
+        return result_of(point, peak)
 
 
 def _no_fixed_point(linear: LinearTheory) -> str:

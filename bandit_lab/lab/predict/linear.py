@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit
 
 from bandit_lab import theory
-from bandit_lab.app.document import Value
+from bandit_lab.app.result import Value
 from bandit_lab.app.settings.config import Settings
 from bandit_lab.bandits import TabularBandit
 from bandit_lab.bandits.sequence import SequenceBandit

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from bandit_lab import theory
-from bandit_lab.app.document import Value
+from bandit_lab.app.result import Value
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper, Learner, OwnLaw
 from bandit_lab.lab.predict.linear import (

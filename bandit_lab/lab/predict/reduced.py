@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.app.document import Block, Document, Paragraph, Table, Value, Values
+from bandit_lab.app.result import Result, Table, Value
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory
 from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.quantities import LEADING, LINEAR, RATE
-from bandit_lab.lab.predict.report import SHOWN, Line, nested
+from bandit_lab.lab.predict.report import Line, nested
 from bandit_lab.lab.predict.verdict import amount
 
 UNIT = "reward / parameter^2"
@@ -40,7 +40,7 @@ def matrices(given: Any) -> tuple[np.ndarray, np.ndarray]:
     return np.array([[float(fresh)]]), np.array([[float(stale)]])
 
 
-def document_of(settings: PredictSettings, learner: Learner, hyper: Hyper) -> Document:
+def result_of(settings: PredictSettings, learner: Learner, hyper: Hyper) -> Result:
     """Mass, damping, stiffness, regime, thresholds and margin at a learning rate.
 
     Raises ValueError for a stiffness that is none, and for an optimiser that is not linear near rest.
@@ -72,12 +72,8 @@ def document_of(settings: PredictSettings, learner: Learner, hyper: Hyper) -> Do
         Line("stationary_std", std, "std over a long run, per std of one answer's gradient", "", LINEAR),
     ]
     verdict = _verdict(regime, margin)
-    blocks: list[Block] = [
-        Paragraph(verdict, wrap=False),
-        Values({"verdict": verdict} | nested(lines)),
-        Table(lines, SHOWN, name="predictions"),
-    ]
-    return Document("Prediction", {"": blocks})
+    table = Table("predictions", [line.row() for line in lines])
+    return Result("Prediction", {"verdict": verdict} | nested(lines), (verdict, table))
 
 
 def _verdict(regime: str, margin: Value) -> str:

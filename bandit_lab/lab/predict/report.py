@@ -1,4 +1,4 @@
-"""A prediction as a document: every quantity once, with its place in `summary.json` and its line in the table."""
+"""A prediction as a result: every quantity once, with its place in `summary.json` and its line in the table."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Paragraph, Table, Value, Values
-from bandit_lab.app.document.value import text_of
-from bandit_lab.app.terminal.report import FORMS, eigenvalue_list, numbers
+from bandit_lab.app.result import Result, Table, Value, eigenvalues, text_of
+from bandit_lab.app.settings.names import FORMS
 from bandit_lab.lab.predict.point import NO_NOISE, OperatingPoint
-from bandit_lab.lab.predict.quantities import EXACT, LEADING, LINEAR, QUANTITIES, RATE
+from bandit_lab.lab.predict.quantities import EXACT, LEADING, LINEAR, QUANTITIES, RATE, Quantity
 from bandit_lab.lab.predict.statements import evaluate, notes
 from bandit_lab.lab.predict.verdict import amount, brief, ranges, verdict
 
@@ -32,59 +31,44 @@ class Line:
     status: str = ""
     digits: int = 4
     text: Callable[[Any], str] | None = None
-    meaning: str = ""
 
     def shown(self) -> str:
         """The value for a reader; a dash where there is none."""
-        if self.value is None or self.value is ABSENT or (isinstance(self.value, Value) and self.value.value is None):
-            return "-"
-        return text_of(self.value, self.digits) if self.text is None else self.text(self.value)
+        known = self.value.value if isinstance(self.value, Value) else self.value
+        return text_of(known, self.digits) if known is None or self.text is None else self.text(self.value)
+
+    def row(self) -> dict[str, Any]:
+        """For a table."""
+        return {"quantity": self.name, "value": self.shown(), "unit": self.unit, "how good": self.status}
 
 
-SHOWN = (
-    Column[Line]("quantity", "quantity", lambda line: line.name),
-    Column[Line]("value", "value", lambda line: line.value, text=Line.shown),
-    Column[Line]("unit", "unit", lambda line: line.unit),
-    Column[Line]("status", "how good", lambda line: line.status),
-)
-STATEMENTS = (
-    Column[Line]("key", "key", lambda line: line.key),
-    Column[Line]("name", "quantity", lambda line: line.name),
-    Column[Line]("value", "value", lambda line: line.value.value, digits=5),
-    Column[Line]("reason", "why there is none", lambda line: line.value.reason or ABSENT),
-    Column[Line]("unit", "unit", lambda line: line.unit),
-    Column[Line]("status", "how good", lambda line: line.status),
-    Column[Line]("meaning", "meaning", lambda line: line.meaning),
-)
-
-
-def document_of(point: OperatingPoint, peak: int | None = None) -> Document:
+def result_of(point: OperatingPoint, peak: int | None = None) -> Result:
     """The verdict in words, the table, and everything of `summary.json`. A terminal gets some lines for the table,
     unless all is asked for. peak: the step of a schedule that `point` is of, that of its largest learning rate."""
     settings, exists = point.settings, point.linear.policy is not None
     values, texts = (evaluate(point), notes(point)) if exists else ({}, [])
     said = verdict(point, values, "" if peak is None else _along(point, peak))
-    shown_on = On.SHOWN if settings.verbose else On.PAGE
     groups = [settings.bandit, settings.advantage, settings.estimator, settings.staleness]
     groups += [settings.sampler, settings.correction] if point.sampler else []
     names = (group["name"] for group in groups)
     form = FORMS.get(point.linear.convention, point.linear.convention)
     lines = [*_fixed_point(point), *_oscillator(point), *_thresholds(point), *_margin(point, peak), *_at_rest(point)]
-    stated = [Line(q.key, values[q.key], q.name, q.unit, q.status, 5, meaning=q.meaning) for q in QUANTITIES if exists]
-    shown = [line for line in [*lines, *stated] if line.name and line.shown() != "-"]
-    blocks: list[Block] = [
-        Paragraph(said, wrap=False),  # `| head -1` has all of it
-        Paragraph(f"{', '.join(names)}; drift at {point.linear.drift}; momentum {settings.momentum:g}: {form}"),
-        Values({"verdict": said} | nested(lines), on=On.JSON),
-        Table(shown, SHOWN, name="predictions", on=shown_on),
-        *(Paragraph(text, on=shown_on) for text in (*_missing(point), *texts)),
-    ]
-    if not settings.verbose:
-        blocks += [Paragraph(text, on=On.TERMINAL) for text in brief(point, values, texts)]
+    stated = [Line(q.key, values[q.key], q.name, q.unit, q.status, 5) for q in QUANTITIES if exists]
+    table = Table("predictions", [line.row() for line in [*lines, *stated] if line.name and line.shown() != "-"])
+    everything: list[str | Table] = [table, *_missing(point), *texts]
+    about = f"{', '.join(names)}; drift at {point.linear.drift}; momentum {settings.momentum:g}: {form}"
+    content = {"verdict": said} | nested(lines)
     if exists:
-        blocks.append(Table(stated, STATEMENTS, name="statements", on=On.JSON))
-        blocks.append(Values({"notes": tuple(texts)}, on=On.JSON))
-    return Document("Prediction", {"": blocks})
+        content |= {"statements": [_stated(one, values[one.key]) for one in QUANTITIES], "notes": texts}
+    if settings.verbose:
+        return Result("Prediction", content, (said, about, *everything))
+    return Result("Prediction", content, (said, about, *brief(point, values, texts)), everything)
+
+
+def _stated(quantity: Quantity, value: Value) -> dict[str, Any]:
+    reason = {"reason": value.reason} if value.reason else {}
+    about = {"unit": quantity.unit, "status": quantity.status, "meaning": quantity.meaning}
+    return {"key": quantity.key, "name": quantity.name, "value": value.value} | reason | about
 
 
 def nested(lines: Iterable[Line]) -> dict[str, Any]:
@@ -112,20 +96,20 @@ def _fixed_point(point: OperatingPoint) -> list[Line]:
         ]
     assert linear.policies is not None
     several = f" at the first of {len(linear.policies)} prompts" if len(linear.policies) > 1 else ""
-    fresh, stale = (eigenvalue_list(_eigenvalues(part)) for part in linear.parts)
+    fresh, stale = (eigenvalues(_eigenvalues(part)) for part in linear.parts)
     source = "closed form" if linear.closed_form else "automatic differentiation of the drift"
     felt = "  felt at the policy that acted"
     return [
         Line("drift", point.linear.drift),
-        Line("fixed_point.policy", linear.policy, f"fixed point: policy{several}", "", EXACT, text=numbers),
+        Line("fixed_point.policy", linear.policy, f"fixed point: policy{several}", "", EXACT),
         Line("fixed_point.policies", linear.policies),
         Line("fixed_point.expected_reward", linear.expected_reward, "  expected reward", "reward", EXACT, 6),
-        Line("fixed_point.note", ABSENT if linear.note is None else linear.note),
+        *([] if linear.note is None else [Line("fixed_point.note", linear.note)]),
         Line("stiffness", linear.largest, "stiffness, largest", STIFFNESS, EXACT, 6),
         Line("stiffness_source", source),
-        Line("stiffness_spectrum", eigenvalue_list(linear.spectrum), "  spectrum", STIFFNESS, EXACT, text=numbers),
-        Line("stiffness_fresh", fresh, "  felt at the current policy", STIFFNESS, EXACT, text=numbers),
-        Line("stiffness_stale", stale, felt, STIFFNESS, EXACT, text=numbers),
+        Line("stiffness_spectrum", eigenvalues(linear.spectrum), "  spectrum", STIFFNESS, EXACT),
+        Line("stiffness_fresh", fresh, "  felt at the current policy", STIFFNESS, EXACT),
+        Line("stiffness_stale", stale, felt, STIFFNESS, EXACT),
     ]
 
 
@@ -150,7 +134,7 @@ def _oscillator(point: OperatingPoint) -> list[Line]:
         Line("oscillator.damping", damping, f"  damping, with {of}", "1 / learning rate", LEADING),
         Line("oscillator.stiffness", stiffness),
         Line("oscillator.convention", linear.convention),
-        Line("oscillator.lag", linear.lag(hyper.refresh_interval, hyper.momentum) if known else ABSENT),
+        *([Line("oscillator.lag", linear.lag(hyper.refresh_interval, hyper.momentum))] if known else []),
     ]
 
 
@@ -166,7 +150,7 @@ def _thresholds(point: OperatingPoint) -> list[Line]:
         Line(f"{interval}.leading_order", intervals.law, "refresh interval: leading-order law", "steps", LEADING),
         Line(f"{interval}.exact", intervals.first, "  first unstable", "steps", LINEAR),
         Line(f"{interval}.islands", islands, "  unstable ranges", "steps", LINEAR, text=lambda _: ranges(intervals)),
-        Line(f"{interval}.searched_up_to", ABSENT if intervals.searched is None else intervals.searched),
+        *([] if intervals.searched is None else [Line(f"{interval}.searched_up_to", intervals.searched)]),
     ]
     if point.linear.policy is not None:
         kind = point.exact.bifurcation or Value.absent(point.exact.reason or point.exact.note or "no threshold")
@@ -207,7 +191,7 @@ def _at_rest(point: OperatingPoint) -> list[Line]:
     return [
         Line("regime", point.regime or point.radius, f"at {place}: regime", "", LINEAR),
         Line("spectral_radius", point.radius, "  largest multiplier", per, LINEAR, 6),
-        Line("spectral_radius_steps", ABSENT if steps is None else steps),
+        *([] if steps is None else [Line("spectral_radius_steps", steps)]),
         *(Line(f"stationary_std.{key}", value) for key, value in _stationary(point).items()),
     ]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import theory
-from bandit_lab.app.document import Value
+from bandit_lab.app.result import Value
 from bandit_lab.grpo import Optimizer
 from bandit_lab.lab.predict.nonlinear import collapsed, half_rise
 from bandit_lab.lab.predict.point import (

@@ -4,8 +4,7 @@ import cmath
 import math
 from collections.abc import Mapping
 
-from bandit_lab.app.document import Value
-from bandit_lab.app.document.value import number
+from bandit_lab.app.result import Value, number
 from bandit_lab.lab.predict.point import Intervals, OperatingPoint
 from bandit_lab.lab.predict.quantities import HORIZON
 

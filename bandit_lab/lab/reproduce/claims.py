@@ -5,8 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from bandit_lab.app.document import ABSENT, Column, On
-from bandit_lab.app.terminal import report
+from bandit_lab.app.result import number
 from bandit_lab.lab.reproduce.experiment import Claim, Loaded, Results
 
 ClaimRow = dict[str, Any]
@@ -64,8 +63,8 @@ def finding(loaded: Loaded, rows: Sequence[ClaimRow]) -> str:
 def failed(loaded: Loaded, rows: Sequence[ClaimRow]) -> list[str]:
     """A line for every prediction that does not hold, as it stands above the picture."""
     return [
-        f"\u2717 failed: {claim.short or claim.statement}: predicted {report.number(row['predicted'], 3)}, "
-        f"measured {report.number(row['measured'], 3)}"
+        f"\u2717 failed: {claim.short or claim.statement}: predicted {number(row['predicted'], 3)}, "
+        f"measured {number(row['measured'], 3)}"
         for claim, row in zip(loaded.claims, rows, strict=True)
         if not row["holds"]
     ]
@@ -76,22 +75,10 @@ def command(figure: str, quality: str = "paper") -> str:
     return f"python -m bandit_lab reproduce {figure} quality={quality}"
 
 
-SHOWN: tuple[Column[ClaimRow], ...] = (
-    Column("id", "id", lambda row: row["id"]),
-    Column("predicted", "predicted", lambda row: row["predicted"], digits=DIGITS),
-    Column("measured", "measured", lambda row: row["measured"], digits=DIGITS),
-    Column("tolerance", "tolerance", lambda row: row["tolerance"], digits=3),
-    Column("holds", "holds", lambda row: "yes" if row["holds"] else "NO"),
-)
-
-
-def columns(rows: Sequence[ClaimRow]) -> list[Column[ClaimRow]]:
-    """Everything that `claims.json` tells of a claim."""
-
-    def of(key: str) -> Column[ClaimRow]:
-        return Column(key, key, lambda row: row.get(key, ABSENT), on=On.JSON)
-
-    return [of(key) for key in dict.fromkeys(key for row in rows for key in row)]
+def shown(one: ClaimRow) -> dict[str, str]:
+    """A claim on the terminal."""
+    numbers = {key: number(one[key], DIGITS) for key in ("predicted", "measured", "tolerance")}
+    return {"id": one["id"], **numbers, "holds": "yes" if one["holds"] else "NO"}
 
 
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -153,9 +140,9 @@ def doubts(one: ClaimRow) -> str:
 
 def _cells(one: ClaimRow) -> list[str]:
     unit = f" {one['unit']}" if one["unit"] else ""
-    numbers = [report.number(one[key], DIGITS) + unit for key in ("predicted", "measured")]
+    numbers = [number(one[key], DIGITS) + unit for key in ("predicted", "measured")]
     relative = one["relative_tolerance"]
-    allowed = report.number(one["tolerance"], 3) + unit if relative is None else f"{100 * relative:.3g} %"
+    allowed = number(one["tolerance"], 3) + unit if relative is None else f"{100 * relative:.3g} %"
     statement = f"{one['statement']} (`{one['id']}`)"
     cells = [statement, doubts(one), one["source"], *numbers, allowed, "yes" if one["holds"] else "**no**"]
     return [str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells]

@@ -14,11 +14,10 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
 from bandit_lab.app import engine
-from bandit_lab.app.document import Column, Document, On, Paragraph, Table
 from bandit_lab.app.folder.manifest import CompileClock, manifest
-from bandit_lab.app.folder.store import RunFolder, check_manifest, manifest_of
+from bandit_lab.app.folder.store import RunFolder, as_yaml, check_manifest, manifest_of
+from bandit_lab.app.result import Result, Table
 from bandit_lab.app.settings.config import ReproduceSettings
-from bandit_lab.app.terminal import report
 from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input, stopped_by_disk
 from bandit_lab.app.terminal.output import tell
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback
@@ -117,14 +116,14 @@ def check_folder(plan: ReproducePlan, folder: Path) -> None:
         _checks.require(manifest_of(folder) is None, "run_dir", "a new folder, or overwrite=true", got)
 
 
-def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Document:
+def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Result:
     """Run the experiments, write the run folder, publish, print the claims.
 
     Raises Incomplete where an experiment failed; everything else is written then, but no manifest.
     """
     start, settings = time.perf_counter(), plan.settings
     with stopped_by_disk(folder.path):
-        folder.open(report.as_yaml(asdict(settings)))
+        folder.open(as_yaml(asdict(settings)))
     outcomes = []
     with CompileClock() as clock:
         failed = {} if _is_local(settings) or settings.numbers else _measured_elsewhere(plan, progress)
@@ -136,7 +135,7 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
             _forget_programs()
             if outcomes[-1].reason:
                 _tell(f"{experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
-    found = document_of(outcomes)
+    found = result_of(outcomes)
     with stopped_by_disk(folder.path), progress.stage("writing"):
         folder.write_summary(found.to_dict())
         publish.write_results(outcomes, folder.path)
@@ -240,33 +239,21 @@ def _drawn_again(outcome: Reproduced, experiment: Experiment, settings: Reproduc
     return Results(*numbers.from_csv(text), read_setting(experiment.id, outcome.quality))
 
 
-FIGURES: tuple[Column[Reproduced], ...] = (
-    Column("id", "figure", lambda one: one.id),
-    Column("status", "status", lambda one: one.status),
-    Column("reason", "why", lambda one: one.reason or None),
-    Column("from_cache", "from cache", lambda one: one.from_cache),
-    Column("seconds", "seconds", lambda one: round(one.seconds, 3), unit="s"),
-)
-
-
-def document_of(outcomes: Sequence[Reproduced]) -> Document:
+def result_of(outcomes: Sequence[Reproduced]) -> Result:
     """The claims with their verdicts, and what became of every figure."""
     rows = [row for one in outcomes for row in one.rows]
     holding, failed = sum(row["holds"] for row in rows), [one.id for one in outcomes if one.status == FAILED]
     ends = {status: sum(one.status == status for one in outcomes) for status in (DONE, SKIPPED, FAILED)}
     counts = ", ".join(f"{count} {name}" for name, count in ends.items())
-    return Document(
-        "Claims",
-        {
-            "": [
-                Table(rows, claims.SHOWN, title="claims", on=On.SHOWN),
-                Paragraph(f"{len(rows)} claims, {holding} hold; figures: {counts}"),
-            ],
-            "claims": [Table(rows, claims.columns(rows), on=On.JSON)],
-            "figures": [Table(outcomes, FIGURES, on=On.JSON)],
-        },
-        incomplete=f"{len(failed)} of {len(outcomes)} figures failed ({', '.join(failed)})" if failed else "",
-    )
+    figures = [
+        {"id": one.id, "status": one.status, "reason": one.reason or None, "from_cache": one.from_cache,
+         "seconds": round(one.seconds, 3)}
+        for one in outcomes
+    ]  # fmt: skip
+    told = f"{len(rows)} claims, {holding} hold; figures: {counts}"
+    incomplete = f"{len(failed)} of {len(outcomes)} figures failed ({', '.join(failed)})" if failed else ""
+    shown = (told, Table("claims", [claims.shown(row) for row in rows]))
+    return Result("Claims", {"claims": rows, "figures": figures}, shown, incomplete=incomplete)
 
 
 def _forget_programs() -> None:

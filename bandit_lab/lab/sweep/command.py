@@ -8,12 +8,10 @@ from typing import Any
 
 from bandit_lab.app import engine
 from bandit_lab.app.chunks import ChunkStore, RunLock, hash_of
-from bandit_lab.app.document import Document, Value
-from bandit_lab.app.document.as_json import plain
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
-from bandit_lab.app.folder.store import RunFolder
-from bandit_lab.app.terminal import report
+from bandit_lab.app.folder.store import RunFolder, as_yaml
+from bandit_lab.app.result import Result, Value, plain, show
 from bandit_lab.app.terminal.errors import Incomplete, bad_input, stopped_by_disk
 from bandit_lab.app.terminal.progress import Progress
 from bandit_lab.lab.sweep.compute import Computed, compute_all, failed_text
@@ -22,7 +20,7 @@ from bandit_lab.lab.sweep.examples import make_examples
 from bandit_lab.lab.sweep.jobs import SAMPLED
 from bandit_lab.lab.sweep.pictures import figures_of
 from bandit_lab.lab.sweep.plan import SweepPlan, check_disk, prepare
-from bandit_lab.lab.sweep.report import axes, document_of
+from bandit_lab.lab.sweep.report import axes, result_of
 from bandit_lab.measure import displaced
 from bandit_lab.simulation import UNIT, fast
 from bandit_lab.simulation.engine import WIDTH
@@ -36,7 +34,7 @@ def check_folder(plan: SweepPlan, folder: Path) -> None:
     check_disk(plan, folder)
 
 
-def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document | None:
+def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | None:
     """Run the sweep or what is left of it, print its tables, write the run folder.
 
     Returns:
@@ -55,7 +53,7 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Document 
         with stopped_by_disk(folder.path):
             if state == store.FINISHED:
                 chunks.remove()
-                report.show("finished already: nothing is left to do (overwrite=true computes it anew)")
+                show("finished already: nothing is left to do (overwrite=true computes it anew)")
                 return None
             opened = engine.chosen(plan.settings).opened
             with bad_input():
@@ -74,7 +72,7 @@ def _open(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict
     """Make the run folder ready, its store too."""
     if anew:
         chunks.clear()
-    folder.open(report.as_yaml(asdict(plan.settings)), keep_chunks=True)
+    folder.open(as_yaml(asdict(plan.settings)), keep_chunks=True)
     chunks.open(settings)
     chunks.forget_failures()
 
@@ -101,15 +99,15 @@ def _write(
     settings: dict[str, Any],
     progress: Progress,
     done: Computed,
-) -> Document:
+) -> Result:
     """Write the run folder, the manifest last, and print the tables."""
     counts = done.counts(chunks)
     work = {"throughput": throughput(plan, progress, done), "chunks": counts}
     resolved = asdict(plan.settings) | {"sweep": axes(plan, done.rates)}
-    folder.rewrite_config(report.as_yaml(resolved))
+    folder.rewrite_config(as_yaml(resolved))
     with progress.stage("examples"):
         results = dataset(plan, done, make_examples(plan, done.drifts[0]))
-    found = document_of(plan, done, work, results)
+    found = result_of(plan, done, work, results)
     with progress.stage("writing"):
         folder.write_results(results, streams(plan, done.sampled))
         if plan.settings.pictures:

@@ -7,7 +7,7 @@ import numpy as np
 
 from bandit_lab._types import Outcome
 from bandit_lab.app.folder.results import ArrayType, Stream
-from bandit_lab.app.terminal.report import FORMS
+from bandit_lab.app.settings.names import FORMS
 from bandit_lab.lab.sweep.compute import Computed
 from bandit_lab.lab.sweep.exact import DriftResult, predict_rows, rows, values
 from bandit_lab.lab.sweep.examples import TITLES, Examples

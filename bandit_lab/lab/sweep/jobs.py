@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab.app.document.as_json import plain
+from bandit_lab.app.result import plain
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.sweep import exact

@@ -16,6 +16,7 @@ from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.heading import put_above
 from bandit_lab.lab.sweep.plan import drawn_momenta
 from bandit_lab.lab.sweep.regions import shade
+from bandit_lab.lab.sweep.report import verdict
 
 if TYPE_CHECKING:
     import xarray
@@ -67,26 +68,6 @@ def phase_diagram(results: "xarray.Dataset") -> Figure:
     shown = results["outcome"].isel(kl_weight=0).sel(momentum=momenta).values
     _legend(figure, results, sorted(set(np.unique(shown).tolist()) - named))
     return figure
-
-
-def finding(results: "xarray.Dataset") -> str:
-    """Where the exact threshold lies beside the law's, over all that is drawn; without a law where it was measured."""
-    part = results.isel(kl_weight=0).sel(momentum=drawn_momenta(results["momentum"].values))
-    ratio = (part["threshold_exact"] / part["threshold_law"]).values
-    if np.isfinite(ratio).any():
-        low, high = float(np.nanmin(ratio)), float(np.nanmax(ratio))
-        span = f"{low:.3g}" if high / low < 1.005 else f"{low:.3g} to {high:.3g}"
-        if low >= 1.005:
-            return f"The law is careful: stability is lost at {span} times the learning rate that it permits"
-        if high <= 0.995:
-            return f"The law is unsafe: stability is lost at {span} times the learning rate that it permits"
-        if low >= 0.995 and high <= 1.005:
-            return "Stability is lost where the law says"
-        return f"Stability is lost at {span} times the learning rate that the law permits"
-    measured = part["threshold_measured"].values
-    if np.isfinite(measured).any():
-        return f"Stability is lost at learning rates of {np.nanmin(measured):.3g} to {np.nanmax(measured):.3g}"
-    return "No threshold within the grid"
 
 
 def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None, legend: bool = True) -> None:
@@ -262,7 +243,7 @@ def _legend(figure: Figure, results: "xarray.Dataset", fills: list[int]) -> None
     about = {"title": s.lines(f"lost: {lost}", figure.get_figwidth()), "title_fontsize": 7.5} if lost else {}
     figure.legend(handles=_handles(results, fills), loc="outside lower center", ncols=2, **about)
     drift = f"regions and lines: drift at {results.attrs['drift']}, {results.attrs['momentum_form']}"
-    put_above(figure, finding(results), [f"{s.trained(results)}; {drift}"])
+    put_above(figure, verdict(results), [f"{s.trained(results)}; {drift}"])
 
 
 def _positive(interval: np.ndarray) -> np.ndarray:

@@ -3,15 +3,12 @@
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab.app.document import Figure
+from bandit_lab.app.result import Figure
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawn
-
-DIAGRAM = "learning rate against refresh interval: what happened as colour, law, exact and measured thresholds as lines"
-EXAMPLES = "four runs on both sides of both boundaries, under the curves of two oscillators"
 
 
 def figures_of(results: "xarray.Dataset") -> list[Figure]:
@@ -19,17 +16,10 @@ def figures_of(results: "xarray.Dataset") -> list[Figure]:
     found = []
     if min(results.sizes["refresh_interval"], results.sizes["learning_rate"]) > 1:
         on_axes = partial(_diagram_on, results)
-        found.append(Figure(partial(_diagram, results), DIAGRAM, "phase_diagram", on_axes=on_axes))
+        found.append(Figure("phase_diagram", partial(_diagram, results), on_axes))
     if "example_reward" in results:
-        found.append(Figure(partial(_examples, results), EXAMPLES, "trajectories"))
+        found.append(Figure("trajectories", partial(_examples, results)))
     return found
-
-
-def undrawn(results: "xarray.Dataset") -> list[str]:
-    """Why there is no phase diagram, as a line, where there is none."""
-    single = [name for name in ("learning_rate", "refresh_interval") if results.sizes[name] == 1]
-    wanted = ", ".join(f"'sweep.{name}=[...]'" for name in single)
-    return [f"No phase diagram: of {' and '.join(single)} there is one value ({wanted} for several)."] if single else []
 
 
 def _diagram(results: "xarray.Dataset") -> "Drawn":

@@ -1,180 +1,72 @@
-"""The results of a sweep as a document: `summary.json`, and the tables on the terminal."""
+"""The results of a sweep: `summary.json`, and on the terminal a verdict and one table."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bandit_lab._types import Outcome
-from bandit_lab.app.document import ABSENT, Block, Column, Document, On, Paragraph, Table, Value, Values
-from bandit_lab.app.document.value import number
-from bandit_lab.app.settings.config import SweepSettings
-from bandit_lab.app.settings.grid import log_spaced_choice
-from bandit_lab.app.terminal import report
-from bandit_lab.lab.sweep import rows
+from bandit_lab.app.result import Result, Table, Value, eigenvalues, number
+from bandit_lab.app.settings.names import FORMS
+from bandit_lab.lab.predict.linear import RateThreshold
 from bandit_lab.lab.sweep.compute import Computed
-from bandit_lab.lab.sweep.exact import Equilibrium
-from bandit_lab.lab.sweep.pictures import figures_of, undrawn
+from bandit_lab.lab.sweep.exact import NO_RINGING, DriftResult, Equilibrium
+from bandit_lab.lab.sweep.pictures import figures_of
 from bandit_lab.lab.sweep.plan import SweepPlan
-from bandit_lab.lab.sweep.rows import SweepRow
 from bandit_lab.lab.sweep.sampled import SampledResult
-from bandit_lab.measure import FixedPoint, count_outcomes
+from bandit_lab.loop import Reason
+from bandit_lab.measure import count_outcomes
 from bandit_lab.simulation import route
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 
 if TYPE_CHECKING:
     import xarray
 
+Row = dict[str, Any]
 TEMPERATURE = (
     "At finite temperature (finite G) noise carries runs off the fixed point before it loses stability: the sampled "
     "boundary is below the deterministic one"
 )
 NO_FORMULA = "no formula for this bandit, advantage and group size"
-SHOWN = 16
-"""Rows of a table in the refresh interval, about."""
+OUTSIDE = "not bracketed by the grid's learning rates"
+SHOWN = 400
+"""Rows of the table on a terminal at most."""
 
 
-@dataclass(frozen=True)
-class StiffnessRow:
-    """One drift at one KL weight."""
-
-    drift: str
-    equilibrium: Equilibrium
-
-    @property
-    def kl_weight(self) -> float:
-        """Of the drift."""
-        return self.equilibrium.kl_weight
-
-    def spectrum(self, route: str) -> Any:
-        """Eigenvalues by a route, reward per logit^2, or the reason why there are none; ABSENT for a part of none."""
-        found = self.equilibrium.stiffness
-        if found is None:
-            reason = self.equilibrium.point.reason or "no fixed point"
-            return ABSENT if route.endswith("_spectrum") else Value.absent(reason)
-        values = getattr(found, route)
-        return Value.absent(found.hessian_reason or "none") if values is None else report.eigenvalue_list(values)
-
-    @property
-    def closed_form(self) -> Any:
-        """Eigenvalues by a formula."""
-        linear = self.equilibrium.linear
-        if self.equilibrium.stiffness is None:
-            return self.spectrum("relaxation")
-        return report.eigenvalue_list(linear.spectrum) if linear.closed_form else Value.absent(NO_FORMULA)
-
-    def at_rest(self, read: Callable[[FixedPoint], Any]) -> Any:
-        """A value read off the fixed point; ABSENT where there is none."""
-        return ABSENT if self.equilibrium.stiffness is None else read(self.equilibrium.point)
-
-    @property
-    def note(self) -> Any:
-        """A remark beside the numbers."""
-        note = self.equilibrium.linear.note
-        return ABSENT if note is None else self.at_rest(lambda _: note)
-
-    @property
-    def critical_kl_weight(self) -> Any:
-        """The least KL weight that has a fixed point, where this one has none."""
-        return self.equilibrium.linear.critical_kl_weight if self.equilibrium.stiffness is None else ABSENT
-
-    def missing(self) -> str | None:
-        """A line where there is no fixed point."""
-        if self.equilibrium.stiffness is not None:
-            return None
-        more = self.critical_kl_weight
-        hint = f"; one exists from kl_weight = {more:.5g}" if more is not None else ""
-        return f"{self.drift}, beta = {self.equilibrium.kl_weight:g}: {self.equilibrium.point.reason}{hint}"
-
-
-def _eight(values: Any) -> str:
-    return report.numbers(values, 8)
-
-
-STIFFNESS: tuple[Column[StiffnessRow], ...] = (
-    Column("drift", "drift", lambda row: row.drift),
-    Column(
-        "kl_weight", "beta", lambda row: row.equilibrium.kl_weight, text=lambda row: f"{row.equilibrium.kl_weight:g}"
-    ),
-    Column("hessian", "Hessian", lambda row: row.spectrum("hessian"), text=lambda row: _eight(row.spectrum("hessian"))),
-    Column("closed_form", "closed form", lambda row: row.closed_form, text=lambda row: _eight(row.closed_form)),
-    Column(
-        "relaxation",
-        "relaxation",
-        lambda row: row.spectrum("relaxation"),
-        text=lambda row: _eight(row.spectrum("relaxation")),
-    ),
-    Column("jacobian", "Jacobian", lambda row: row.spectrum("jacobian"), on=On.JSON),
-    Column("fresh", "fresh", lambda row: row.spectrum("fresh_spectrum"), on=On.JSON),
-    Column("stale", "stale", lambda row: row.spectrum("stale_spectrum"), on=On.JSON),
-    Column("policy", "policy", lambda row: row.at_rest(lambda point: point.policy[0]), on=On.JSON),
-    Column("policies", "policies", lambda row: row.at_rest(lambda point: point.policy), on=On.JSON),
-    Column("expected_reward", "J", lambda row: row.at_rest(lambda point: point.expected_reward), on=On.JSON),
-    Column("note", "note", lambda row: row.note, on=On.JSON),
-    Column("critical_kl_weight", "critical beta", lambda row: row.critical_kl_weight, on=On.JSON),
-)
-
-
-@dataclass(frozen=True)
-class CellThresholds:
-    """A cell of the other axes: where stability is lost, and where oscillation begins."""
-
-    threshold: SweepRow
-    onset: SweepRow
-
-
-def document_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarray.Dataset") -> Document:
+def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarray.Dataset") -> Result:
     """Everything that a sweep found. work: what of it took how long (`throughput`, `chunks`). data: see `dataset`."""
     rates, drifts, sampled = done.rates, done.drifts, done.sampled
-    by_interval = plan.settings.boundary == "refresh_interval"
-    pairs: list[CellThresholds] = []
+    thresholds: list[Row] = []
+    onsets: list[Row] = []
     for drift in drifts:
-        of_drift = sampled if drift.dynamics == "finite_group" else None
-        found = rows.of_refresh_interval(drift, rates) if by_interval else rows.of_learning_rate(drift, of_drift)
-        pairs += [CellThresholds(*both) for both in zip(*found, strict=True)]
-    columns = rows.columns(plan.settings.boundary)
-    thresholds, onsets = [pair.threshold for pair in pairs], [pair.onset for pair in pairs]
-    stiffness = [StiffnessRow(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria]
-    boundaries = _intervals(columns, thresholds) if by_interval else _rates(plan, columns, pairs)
-    shown: list[Block] = [
-        Paragraph(_what(plan)),
-        *(Paragraph(line) for line in _moving(plan)),
-        Table(stiffness, STIFFNESS, title="stiffness (reward / logit^2)", on=On.SHOWN),
-        *(Paragraph(line) for line in map(StiffnessRow.missing, stiffness) if line),
-        *(Paragraph(f"Note: {note}.") for note in dict.fromkeys(row.note for row in stiffness) if note is not ABSENT),
-        *boundaries,
-        Paragraph(_errors(thresholds, onsets)),
-        *(Paragraph(line) for line in (*_not_used(plan), *undrawn(data))),
-    ]
-    about_runs: dict[str, Any] = {}
-    if sampled is not None:
-        about_runs = _engine(plan) | _sampled(sampled, thresholds)
-        reason = f" ({about_runs['path_reason']})" if "path_reason" in about_runs else ""
-        shown.append(Paragraph(f"sampled runs: {about_runs['path']} path{reason}, random numbers {about_runs['rng']}"))
-        shown.append(Paragraph(about_runs["note"]))
-    about = {
+        if plan.settings.boundary == "refresh_interval":
+            found = _of_refresh_interval(drift, rates)
+        else:
+            found = _of_learning_rate(drift, sampled if drift.dynamics == "finite_group" else None)
+        thresholds += found[0]
+        onsets += found[1]
+    stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria]
+    about: Row = {
         "axes": axes(plan, rates),
         "drift": [drift.name for drift in drifts],
         "convention": plan.learner.optimizer.convention,
         "boundary": plan.settings.boundary,
         "outcomes": count_outcomes(drifts[0].outcome),
         "outcomes_of": f"deterministic runs near the fixed point, drift at {drifts[0].name}",
-        "sampled": about_runs or None,
+        "sampled": None if sampled is None else _engine(plan) | _sampled(sampled, thresholds),
     }
     about |= {"schedule": {name: getattr(plan.settings, name) for name in plan.curves}} if plan.curves else {}
-    first = {column.key: column.read(stiffness[0]) for column in STIFFNESS}
-    return Document(
-        "Sweep",
-        {
-            "": [*shown, *figures_of(data), Values(about, on=On.JSON)],
-            "threshold": [Table(thresholds, columns, on=On.JSON)],
-            "transition": [Table(onsets, columns, on=On.JSON)],
-            "stiffness": [Values(first, on=On.JSON), Table(stiffness, STIFFNESS, name="rows", on=On.JSON)],
-            **{key: [Values(values, on=On.JSON)] for key, values in work.items()},
-        },
-        data,
-    )
+    content = {"threshold": thresholds, "transition": onsets, "stiffness": stiffness[0] | {"rows": stiffness}}
+    shown = [
+        verdict(data),
+        _what(plan),
+        Table("", [_shown(*pair) for pair in zip(thresholds, onsets, strict=True)][:SHOWN]),
+        *([f"{SHOWN} of {len(thresholds)} rows; all of them are in summary.json"] if len(thresholds) > SHOWN else []),
+        *_missing(thresholds),
+        *(f"{row['drift']}, beta = {row['kl_weight']:g}: {row['note']}" for row in stiffness if "note" in row),
+        *([] if sampled is None else [about["sampled"]["note"]]),
+    ]
+    return Result("Sweep", about | content | work, shown, data=data, figures=figures_of(data))
 
 
 def axes(plan: SweepPlan, rates: np.ndarray) -> dict[str, np.ndarray]:
@@ -183,45 +75,174 @@ def axes(plan: SweepPlan, rates: np.ndarray) -> dict[str, np.ndarray]:
     return {name: getattr(plan, name) for name in names} | {"learning_rate": rates}
 
 
+def verdict(results: "xarray.Dataset") -> str:
+    """At which learning rates stability is lost, as measured or else as predicted: in units of the law's, if there is
+    a law."""
+    who = results.attrs["setting"].rpartition(", ")[2]
+    at = results["threshold_measured"].fillna(results["threshold_exact"])
+    of_law = at / results["threshold_law"]
+    for found, text in ((of_law, "{} of the law's learning rate"), (at, "learning rates of {}")):
+        known = found.values[np.isfinite(found.values)]
+        if known.size:
+            ends = dict.fromkeys(f"{end:.3g}" for end in (known.min(), known.max()))
+            return f"{who}: stability is lost at {text.format(' to '.join(ends))}"
+    return f"{who}: no threshold is known"
+
+
+def _of_learning_rate(drift: DriftResult, sampled: SampledResult | None) -> tuple[list[Row], list[Row]]:
+    """(threshold, transition): one row each per cell, in the learning rate; `sampled` adds the boundary of its runs."""
+    predicted = drift.predicted
+    threshold = _rate_rows(drift, drift.boundary, predicted.exact, predicted.law, OUTSIDE)
+    late = drift.no_onset or f"{NO_RINGING}, or {OUTSIDE}"
+    onset = _rate_rows(drift, drift.onset, predicted.onset, predicted.oscillator_onset, late)
+    if sampled is not None:
+        cells = zip(*(np.asarray(column).tolist() for column in sampled.planned.rows[1:]), strict=True)
+        places = {cell: place for place, cell in enumerate(cells)}
+        for row in threshold:
+            place = places[row["momentum"], row["refresh_interval"], row["kl_weight"]]
+            row["sampled_learning_rate"] = sampled.boundary_at(place)
+    return threshold, onset
+
+
+def _rate_rows(
+    drift: DriftResult, measured: np.ndarray, exact: list[RateThreshold], law: list[RateThreshold], missing: str
+) -> list[Row]:
+    """One row per cell of the other axes. missing: why a threshold that could be measured was not found."""
+    cells, result = drift.cells, []
+    for i, (seen, true) in enumerate(zip(measured, exact, strict=True)):
+        error = seen / true.value - 1 if np.isfinite(seen) and true.value else None
+        result.append(
+            {
+                "drift": drift.name,
+                "refresh_interval": cells.refresh_interval[i].item(),
+                "momentum": float(cells.momentum[i]),
+                "kl_weight": float(cells.kl_weight[i]),
+                "measured_learning_rate": Value.of(seen, drift.reasons[i] or missing),
+                "exact": true,
+                "leading_order": law[i],
+                "relative_error": Value.of(error, drift.reasons[i] or true.reason or true.note or missing),
+                "bifurcation": true.bifurcation,
+            }
+        )
+    return result
+
+
+def _of_refresh_interval(drift: DriftResult, rates: np.ndarray) -> tuple[list[Row], list[Row]]:
+    """(threshold, transition): one row each per cell and learning rate, in the refresh interval."""
+    onset = np.array([np.nan if v.value is None else v.value for v in drift.predicted.onset])
+    ringing = np.where(np.isnan(onset)[:, None], np.nan, rates >= onset[:, None])
+    threshold = _interval_rows(drift, rates, drift.growth > 0, _exactly_unstable(drift, rates), drift.reasons)
+    reasons = [reason or drift.no_onset for reason in drift.reasons]
+    return threshold, _interval_rows(drift, rates, drift.rings > 0, ringing, reasons)
+
+
+def _exactly_unstable(drift: DriftResult, rates: np.ndarray) -> np.ndarray:
+    """[R, L] whether the linear loop is unstable, NaN where there is no linear theory."""
+    result = np.full((len(drift.boundary), len(rates)), np.nan)
+    for i in range(len(result)):
+        linear = drift.equilibrium(float(drift.cells.kl_weight[i])).linear
+        if linear.unsupported_reason() is None:
+            loop = linear.loop(float(drift.cells.momentum[i]), drift.cells.refresh_interval[i].item())
+            found = (loop.multipliers(rate) for rate in rates)
+            result[i] = [abs(math.nan if isinstance(one, Reason) else complex(one[0])) >= 1 for one in found]
+    return result
+
+
+def _interval_rows(
+    drift: DriftResult, rates: np.ndarray, measured: np.ndarray, exact: np.ndarray, reasons: list[str | None]
+) -> list[Row]:
+    """The same rows with the refresh interval bracketed at every learning rate. reasons: [R] why there is none."""
+    first = np.unique(drift.cells.refresh_interval)
+    shape = (-1, len(first), len(rates))
+    seen, true = measured.reshape(shape), exact.reshape(shape)
+    none = f"none of the grid's refresh intervals {first[0]}..{first[-1]}"
+    result = []
+    for g, start in enumerate(range(0, len(drift.boundary), len(first))):
+        momentum, weight = float(drift.cells.momentum[start]), float(drift.cells.kl_weight[start])
+        reason, linear = reasons[start], drift.equilibrium(weight).linear
+        unknown, law = linear.unsupported_reason(), linear.law(1, momentum).value
+        for j, rate in enumerate(rates):
+            at = None if reason else _first(seen[g, :, j], first)
+            should = None if np.isnan(true[g, 0, j]) else _first(true[g, :, j] > 0, first)
+            error = None if at is None or not should else at / should - 1
+            result.append(
+                {
+                    "drift": drift.name,
+                    "learning_rate": rate,
+                    "momentum": momentum,
+                    "kl_weight": weight,
+                    "measured_refresh_interval": Value.of(at, reason or none),
+                    "exact": Value.of(should, unknown or none),
+                    "leading_order": Value.of(law and law / rate, unknown or "the fixed point repels"),
+                    "relative_error": Value.of(error, reason or unknown or none),
+                }
+            )
+    return result
+
+
+def _first(flags: np.ndarray, intervals: np.ndarray) -> float | None:
+    return intervals[np.argmax(flags)].item() if np.any(flags) else None
+
+
+def _shown(threshold: Row, onset: Row) -> Row:
+    """A row of the table: where stability is lost, and where oscillation begins."""
+    names = {"refresh_interval": "N", "learning_rate": "eta", "momentum": "mu", "kl_weight": "beta"}
+    names |= {"leading_order": "law", "exact": "exact", "measured_learning_rate": "measured"}
+    names |= {"measured_refresh_interval": "measured", "sampled_learning_rate": "sampled"}
+    row = {"drift": threshold["drift"]}
+    row |= {name: threshold[key] for key, name in names.items() if key in threshold}
+    row |= {"rel. error": number(threshold["relative_error"].value, 2), "onset exact": onset["exact"]}
+    return row | {"onset measured": next(value for key, value in onset.items() if key.startswith("measured_"))}
+
+
+def _missing(thresholds: list[Row]) -> list[str]:
+    """One line per reason why thresholds are missing."""
+    reasons = [(key, value.reason) for row in thresholds for key, value in row.items() if isinstance(value, Value)]
+    found = {one: reasons.count(one) for one in reasons if one[1] and one[0] != "relative_error"}
+    return [f"no {key.replace('_', ' ')} in {count} rows: {reason}" for (key, reason), count in found.items()]
+
+
+def _stiffness(drift: str, of: Equilibrium) -> Row:
+    """One drift at one KL weight: eigenvalues by each route, reward per logit^2, and the fixed point."""
+    row: Row = {"drift": drift, "kl_weight": of.kl_weight}
+    if of.stiffness is None:
+        nothing = Value.absent(of.point.reason or "no fixed point")
+        row |= dict.fromkeys(("hessian", "closed_form", "relaxation", "jacobian"), nothing)
+        return row | {"critical_kl_weight": of.linear.critical_kl_weight}
+    found, linear = of.stiffness, of.linear
+    hessian = Value.absent(found.hessian_reason or "none") if found.hessian is None else eigenvalues(found.hessian)
+    row |= {
+        "hessian": hessian,
+        "closed_form": eigenvalues(linear.spectrum) if linear.closed_form else Value.absent(NO_FORMULA),
+        "relaxation": eigenvalues(found.relaxation),
+        "jacobian": eigenvalues(found.jacobian),
+        "fresh": eigenvalues(found.fresh_spectrum),
+        "stale": eigenvalues(found.stale_spectrum),
+        "policy": of.point.policy[0],
+        "policies": of.point.policy,
+        "expected_reward": of.point.expected_reward,
+    }
+    return row if linear.note is None else row | {"note": linear.note}
+
+
 def _what(plan: SweepPlan) -> str:
     convention, settings = plan.learner.optimizer.convention, plan.settings
     groups = [settings.bandit, settings.advantage, settings.estimator]
     groups += [settings.sampler, settings.correction] if settings.sampler["name"] != "exact" else []
     what = " ".join(group["name"] for group in groups)
-    form = report.FORMS.get(convention, convention)
-    return f"{what}, staleness {settings.staleness['name']}; momentum convention: {form}"
+    moving = f"; learning rates are the largest of a schedule, outcomes: {plan.unjudged}" if plan.unjudged else ""
+    return f"{what}, staleness {settings.staleness['name']}; momentum: {FORMS.get(convention, convention)}{moving}"
 
 
-def _not_used(plan: SweepPlan) -> list[str]:
-    """What was set of sampled runs where there are none."""
-    dynamics, usual = plan.settings.dynamics, SweepSettings()
-    names = ["seeds", "sampled", "keep_runs", "rng", "path"] + ["steps"] * (not plan.curves)
-    names += ["group_size", "prompts"] * (dynamics == "mean_field")
-    changed = [name for name in names if getattr(plan.settings, name) != getattr(usual, name)]
-    told = changed and dynamics != "sampled"
-    return [f"Not used with dynamics={dynamics}, which draws nothing: {', '.join(changed)}."] if told else []
-
-
-def _moving(plan: SweepPlan) -> list[str]:
-    """What a schedule means for the numbers that follow."""
-    if plan.unjudged is None:
-        return []
-    peak = f"learning_rate on a schedule: values here are the largest ones of {plan.settings.steps:,} updates."
-    return [peak, f"No run is given an outcome unless it ends at one arm ({plan.unjudged})."]
-
-
-def _engine(plan: SweepPlan) -> dict[str, Any]:
+def _engine(plan: SweepPlan) -> Row:
     """Which path ran, why not the fast one, and where its random numbers come from."""
     chosen = route(plan.trained, "sampled", plan.settings.path)
-    fast = chosen.name == "fast"
-    why = {} if fast else {"path_reason": chosen.reason}
-    return {
-        "path": chosen.name,
-        "rng": plan.settings.rng or DEFAULT_GENERATOR if fast else "jax.random",
-    } | why
+    if chosen.name == "fast":
+        return {"path": "fast", "rng": plan.settings.rng or DEFAULT_GENERATOR}
+    return {"path": chosen.name, "rng": "jax.random", "path_reason": chosen.reason}
 
 
-def _sampled(sampled: SampledResult, thresholds: list[SweepRow]) -> dict[str, Any]:
+def _sampled(sampled: SampledResult, thresholds: list[Row]) -> Row:
     """Outcomes, boundary and share of lost runs per row of the sampled grid."""
     return {
         "outcomes": {o.label: int(n) for o, n in zip(Outcome, sampled.counts.sum(axis=(0, 1)), strict=True)},
@@ -240,78 +261,12 @@ def _sampled(sampled: SampledResult, thresholds: list[SweepRow]) -> dict[str, An
     }
 
 
-def _how_often(thresholds: list[SweepRow]) -> str:
+def _how_often(thresholds: list[Row]) -> str:
     """In how many rows that is what was seen."""
-    both = [(row.sampled.value, row.exact.value) for row in thresholds if row.sampled is not ABSENT]
-    known = [sampled < exact for sampled, exact in both if sampled is not None and exact is not None]
+    both = [row for row in thresholds if "sampled_learning_rate" in row]
+    seen = [(row["sampled_learning_rate"].value, row["exact"].value) for row in both]
+    known = [sampled < exact for sampled, exact in seen if sampled is not None and exact is not None]
     if not known:
         return "; here no row has both, so that nothing is compared."
     doubt = "" if all(known) else "; elsewhere the runs are too short or the grid too coarse to tell"
     return f" in {sum(known)} of {len(known)} rows{doubt}."
-
-
-def _errors(thresholds: list[SweepRow], onsets: list[SweepRow]) -> str:
-    lost, ring = ([abs(row.error.value) for row in of if row.error.value is not None] for of in (thresholds, onsets))
-    return (
-        f"largest relative error against the exact theory: threshold {number(max(lost, default=None), 2)} "
-        f"({len(lost)} rows), onset of oscillation {number(max(ring, default=None), 2)} ({len(ring)} rows)"
-    )
-
-
-def _rates(plan: SweepPlan, columns: Sequence[Column[SweepRow]], pairs: list[CellThresholds]) -> list[Block]:
-    """The table of a few rows, why cells of it are empty, and how many rows it leaves out."""
-    few = plan.sampled_interval if len(plan.sampled_interval) else log_spaced_choice(plan.refresh_interval, 4)
-    chosen, weight = {n.item() for n in few}, plan.kl_weight[0]
-    shown = [p for p in pairs if p.threshold.refresh_interval in chosen and p.threshold.kl_weight == weight]
-    of = {column.key: column for column in columns}
-    rate = "measured_learning_rate"
-    parts = (
-        ("drift", "", "threshold"), ("momentum", "", "threshold"), ("refresh_interval", "", "threshold"),
-        ("leading_order", "", "threshold"), ("exact", "", "threshold"), (rate, "", "threshold"),
-        ("relative_error", "", "threshold"), ("exact", "onset exact", "onset"), (rate, "onset measured", "onset"),
-        ("sampled_learning_rate", "", "threshold"),
-    )  # fmt: skip
-    table = Table(
-        shown,
-        [_of_pair(of[key], title, part) for key, title, part in parts],
-        title="learning rate (eta) at which stability is lost, and at which oscillation begins",
-        on=On.SHOWN,
-    )
-    thresholds, onsets = [p.threshold for p in shown], [p.onset for p in shown]
-    names = {"law": "law", "exact": "exact threshold", "measured": "measured threshold", "sampled": "sampled boundary"}
-    empty = _empty(thresholds, names) + _empty(onsets, {"exact": "exact onset", "measured": "measured onset"})
-    return [table, *empty, *_left_out(len(shown), len(pairs))]
-
-
-def _of_pair(column: Column[SweepRow], title: str, part: str) -> Column[CellThresholds]:
-    key = column.key if part == "threshold" else f"{part}_{column.key}"
-    return Column(key, title or column.title, lambda pair: column.read(getattr(pair, part)), column.unit, column.digits)
-
-
-def _intervals(columns: Sequence[Column[SweepRow]], thresholds: list[SweepRow]) -> list[Block]:
-    shown = thresholds[:: max(1, len(thresholds) // SHOWN)]
-    keys = ("drift", "momentum", "learning_rate", "leading_order", "exact", "measured_refresh_interval")
-    of = {column.key: column for column in columns}
-    title = "refresh interval (steps) at which stability is lost"
-    table = Table(shown, [of[key] for key in keys], title=title, on=On.SHOWN)
-    empty = _empty(shown, {"law": "law", "exact": "exact", "measured": "measured"})
-    return [table, *empty, *_left_out(len(shown), len(thresholds))]
-
-
-def _empty(shown: list[SweepRow], names: dict[str, str]) -> list[Block]:
-    """One line per reason why cells of the table are empty."""
-    counts: dict[str, dict[str, int]] = {}
-    for row in shown:
-        for part, name in names.items():
-            value = getattr(row, part)
-            if value is not ABSENT and value.value is None:
-                of = counts.setdefault(value.reason, {})
-                of[name] = of.get(name, 0) + 1
-    rows_of = lambda n: f"{n} row" + "s" * (n > 1)  # noqa: E731
-    where = {reason: ", ".join(f"{name} ({rows_of(n)})" for name, n in of.items()) for reason, of in counts.items()}
-    return [Paragraph(f"No {cells}: {reason}.") for reason, cells in where.items()]
-
-
-def _left_out(shown: int, count: int) -> list[Block]:
-    text = f"{shown} of {count} rows; all of them are in summary.json and results.zarr"
-    return [Paragraph(text)] if shown < count else []

@@ -14,7 +14,7 @@ import numpy as np
 
 from bandit_lab import measure
 from bandit_lab.app.chunks import ChunkStore, Report
-from bandit_lab.app.document import Value
+from bandit_lab.app.result import Value
 from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds

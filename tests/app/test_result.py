@@ -1,0 +1,76 @@
+"""`Value` and `Result`: a number or the reason, what a result holds, and its writers."""
+
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+
+from bandit_lab.app.result import Result, Table, Value, plain, strict_json
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Value(None),
+        lambda: Value(1.0, reason="there is one"),
+        lambda: Value(math.nan),
+        lambda: Value(math.inf),
+        lambda: Value("1"),
+        lambda: Value.absent(""),
+        lambda: Value.of(None, ""),
+    ],
+)
+def test_a_number_and_a_reason_never_stand_together_nor_neither(make):
+    with pytest.raises(ValueError, match=r"expected"):
+        make()
+
+
+def test_what_is_no_number_is_absent_for_a_reason():
+    for nothing in (None, math.nan, np.float64("inf"), "text"):
+        assert Value.of(nothing, "not seen") == Value.absent("not seen")
+    assert Value.of(np.float64(2), "not seen") == Value(2.0)
+    assert type(Value.of(np.int64(2), "").value) is int
+
+
+def test_json_is_strict_and_has_the_reason_beside_the_null():
+    assert plain({"bare": Value(2), "rows": [{"none": Value.absent("why")}]}) == {
+        "bare": 2,
+        "rows": [{"none": None, "none_reason": "why"}],
+    }
+    text = strict_json({"list": [Value(1).value, math.nan], "array": np.eye(1), "count": np.int64(3)})
+    assert json.loads(text, parse_constant=pytest.fail) == {"list": [1, None], "array": [[1.0]], "count": 3}
+
+
+ODD = "a<b>|*[/b]\x1b[2J"
+
+
+def found() -> Result:
+    rows = [{"log": ODD, "gain": 0.25}, {"log": "second", "gain": Value.absent("nothing was learned")}]
+    return Result("Two", {"note": "top", "inside": {"logs": rows}}, [f"line {ODD}", Table("logs", rows)])
+
+
+def test_what_a_result_holds_are_its_attributes_and_subscripts():
+    made = found()
+    assert made.note == made["note"] == "top"
+    assert [row.gain for row in made.inside.logs] == [0.25, None]
+    assert made.inside.logs[1]["gain_reason"] == "nothing was learned"
+    assert {"note", "inside", "table", "to_dict"} <= set(dir(made))
+    assert dict(made) == made.to_dict()
+    assert made.table("logs")["gain"][0] == 0.25
+    with pytest.raises(AttributeError, match=r"expected one of log, gain, got 'nothing'"):
+        _ = made.inside.logs[0].nothing
+    with pytest.raises(KeyError, match="expected one of note, inside, got 'nothing'"):
+        made["nothing"]
+    with pytest.raises(KeyError, match="expected one of logs, got 'rows'"):
+        made.table("rows")
+    assert copy.deepcopy(made.inside) == made.inside
+
+
+def test_text_of_others_is_shown_as_it_stands(capsys):
+    made = found()
+    made.show()
+    shown = r"a<b>|*[/b]\x1b[2J"
+    assert capsys.readouterr().out.count(shown) == 2
+    assert r"<td>a&lt;b&gt;|*[/b]\x1b[2J</td>" in made._repr_html_()

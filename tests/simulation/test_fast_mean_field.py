@@ -58,11 +58,10 @@ OTHER_RULES = [
     {"estimator": Whole()},
     {"optimizer": Optimizer("adam", (("eps", 1e-4),))},  # by default it divides rounding errors by 1e-8
     {"optimizer": Optimizer("adamw", (("weight_decay", 0.1), ("b2", 0.9), ("eps", 1e-3)))},
-    {"kl_estimator": "k1"},
-    {"kl_estimator": "forward", "entropy_weight": 0.3},
-    {"kl_estimator": "k2", "estimator": Clipped(0.05)},
+    {"kl_estimator": "k3", "entropy_weight": 0.3},
+    {"kl_estimator": "k3", "estimator": Clipped(0.05)},
     {"entropy_weight": 0.3},
-    {"staleness": "random_mean"},
+    {"staleness": "ages"},
 ]
 REPRESENTATIVES = list(zip(OTHER_RULES[1::2], cycle(["noisy", "fixed"]), strict=False))
 """Every part of a learner that can be exchanged, on half of the rules; the others are nightly."""

@@ -28,6 +28,7 @@ from bandit_lab.grpo import (
 )
 from bandit_lab.grpo.advantage import GRPO
 from bandit_lab.grpo.advantage.median import Median
+from bandit_lab.grpo.staleness.ages import ages
 from bandit_lab.simulation import fast, run, trajectories
 from bandit_lab.simulation.fast.layout import GROUP, PART
 from bandit_lab.simulation.one_kernel import one_kernel_enabled
@@ -122,18 +123,14 @@ VARIANTS = {
     "dapo, two noisy arms": variant("dapo", bandit=two_arm((0.9, 0.3))),
     "lag": variant(staleness="lag", interval=3),
     "pipeline": variant(staleness="pipeline", interval=3),
-    "drawn ages": variant(staleness="random", interval=1.5, horizon=40),
-    "drawn ages, two arms": variant(bandit=two_arm((0.9, 0.3)), staleness="random", interval=0.7, horizon=40),
-    "mean over ages": variant(staleness="random_mean", interval=0.3, horizon=5),
+    "drawn ages": variant(staleness=ages(draws=1), interval=3),
+    "drawn ages, two arms": variant(bandit=two_arm((0.9, 0.3)), staleness=ages(draws=1), interval=3),
     "mixed ages": variant(staleness="ages", interval=2, horizon=2),
     "batch reuse": variant(batch_reuse=True, interval=4),
     "sampled KL": variant(kl_estimator="k3"),
-    "k1": variant(kl_estimator="k1"),
-    "k2": variant(kl_estimator="k2"),
-    "forward KL": variant(kl_estimator="forward"),
     "entropy bonus": variant(entropy_weight=0.2),
     "entropy bonus, two arms": variant(bandit=two_arm((0.9, 0.3)), entropy_weight=0.2),
-    "entropy bonus, sampled KL": variant(kl_estimator="k2", entropy_weight=0.2),
+    "entropy bonus, sampled KL": variant(kl_estimator="k3", entropy_weight=0.2),
     "three prompts": variant(prompts=3, group_size=3),
     "adam": variant(optimizer=Optimizer("adam")),
     "adam, two arms": variant(bandit=two_arm(), optimizer=Optimizer("adam")),
@@ -148,16 +145,16 @@ ANY_POLICY = {
     ),
     "one logit, tpo": variant(bandit=one_logit(), interval=3, estimator=ESTIMATORS["tpo"](0.7)),
     "contextual": variant(bandit=PROMPTS),
-    "contextual, ratio, forward": variant(
-        bandit=PROMPTS, prompts=2, interval=3, estimator=Ratio(), kl_estimator="forward", entropy_weight=0.1
+    "contextual, ratio, k3": variant(
+        bandit=PROMPTS, prompts=2, interval=3, estimator=Ratio(), kl_estimator="k3", entropy_weight=0.1
     ),
     "contextual, k3": variant(bandit=PROMPTS, prompts=2, kl_estimator="k3"),
     "contextual, dapo": variant("dapo", PROMPTS),
     "contextual, median": variant("median", TABLES, interval=3, estimator=Uncorrected()),
     "contextual, tpo": variant(bandit=TABLES, interval=3, estimator=ESTIMATORS["tpo"](0.7)),
     "sequence": variant(bandit=TOKENS),
-    "sequence, adam": variant(bandit=TOKENS, optimizer=Optimizer("adam"), kl_estimator="k2"),
-    "sequence, dapo": variant("dapo", TOKENS, staleness="random", interval=1.5, horizon=40, group_size=5),
+    "sequence, adam": variant(bandit=TOKENS, optimizer=Optimizer("adam"), kl_estimator="k3"),
+    "sequence, dapo": variant("dapo", TOKENS, staleness=ages(draws=1), interval=3, group_size=5),
     "neural": variant(bandit=neural(width=4)),
     "gaussian": variant(bandit=gaussian()),
     "gaussian, three stds, k3": variant(
@@ -186,18 +183,16 @@ def planted(name):
         "median": (replace(trained, advantage=UpperMedian()), grid),
         "sign": (replace(trained, advantage=ADVANTAGES["sign"](0.0)), grid),
         "tpo": (replace(trained, estimator=ESTIMATORS["tpo"](0.71)), grid),
-        "k3, two fixed arms": (replace(trained, kl_estimator="forward"), grid),
+        "k3, two fixed arms": (replace(trained, kl_estimator="exact"), grid),
         "tpo, two fixed arms": (replace(trained, estimator=ESTIMATORS["tpo"](0.72)), grid),
         "clipped, two fixed arms": (replace(trained, estimator=Ratio()), grid),
-        "mean over ages": (trained, grid._replace(refresh_interval=grid.refresh_interval * 1.1)),
-        "k2": (replace(trained, kl_estimator="k3"), grid),
         "entropy bonus, two arms": (replace(trained, entropy_weight=0.21), grid),
         "one logit": (replace(trained, bandit=one_logit(sharpness=1.53)), grid),
         "contextual": (
             replace(trained, bandit=contextual(3, 3, overlap=0.45, difficulty=0.5, high=0.9, low=0.2)),
             grid,
         ),
-        "contextual, k3": (replace(trained, kl_estimator="k2"), grid),
+        "contextual, k3": (replace(trained, kl_estimator="exact"), grid),
         "gaussian": (replace(trained, bandit=gaussian(stds=(0.55, 0.55, 0.55))), grid),
         "gaussian, three stds, k3": (
             replace(trained, bandit=gaussian((1.0, 0.4, -0.3), (0.3, 0.5, 0.8))),
@@ -231,9 +226,6 @@ _SAME_RULES = (
     "proxy",
     "batch reuse",
     "sampled KL",
-    "k1",
-    "k2",
-    "forward KL",
     "entropy bonus",
     "entropy bonus, two arms",
     "entropy bonus, sampled KL",

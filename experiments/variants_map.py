@@ -24,9 +24,9 @@ from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
-from bandit_lab.lab.reproduce import claims, sheet
+from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from experiments.shared import many_variants as variants
+from experiments.shared import many_variants as variants, sheet
 
 TITLE = "Map of variants"
 FINDING = "Importance ratios remove the threshold in N; only frozen and uncorrected samples have one"

@@ -11,7 +11,7 @@ LEFT_OUT_short := not slow and not nightly
 LEFT_OUT_slow := not nightly
 LEFT_OUT_all :=
 
-.PHONY: sweep predict bench reproduce test nightly trainer lowest mutate lock lines lint format docs figures redraw notebooks clean help
+.PHONY: sweep predict bench reproduce test nightly trainer lowest mutate lock lint format docs figures redraw notebooks clean help
 
 sweep: $(READY)  ## the phase diagram; ARGS="staleness=lag seeds=256" changes settings
 	$(BIN)/python -m bandit_lab sweep $(ARGS)
@@ -37,16 +37,14 @@ trainer: $(TRAINER)/.ready  ## tests with TRL's trainer, in an environment of th
 lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `make test`
 	.ci/lowest all
 
-mutate: $(READY)  ## small mistakes planted at random in a copy: which does no short test see? ARGS="--sample 120 --seed 0"
+mutate: $(READY)  ## small defects planted at random in a copy, a night: which tests notice each? ARGS="--sample 20 --areas theory"
+	$(BIN)/python -m pip install --quiet coverage
 	$(BIN)/python tests/mutate.py $(ARGS)
 
 lock: $(READY)  ## requirements.lock anew: the newest versions that pyproject.toml allows, for every supported Python
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header --no-annotate \
 	    --extra dev --extra docs --extra browser --output-file requirements.lock pyproject.toml
-
-lines: $(READY)  ## lines of the package by room and kind; ARGS=--rooms for the rooms inside
-	$(BIN)/python tests/lines.py $(ARGS)
 
 lint: $(READY)  ## linter, formatter check, types, import contracts
 	$(BIN)/ruff check .

@@ -64,23 +64,45 @@ Axis = Sequence[float] | Mapping[str, Any]
 
 
 class Prediction(Result):
-    """What `predict` finds. `to_dict()` is the content of `summary.json`; its keys are attributes."""
+    """What `predict` reports; `to_dict()` is the content of `summary.json`. With `stiffness=` those of a run alone:
+    verdict, oscillator, regime, thresholds, margin and stationary_std.
+    """
 
     verdict: str
+    drift: str
     fixed_point: dict[str, Any]
     stiffness: float
-    oscillator: dict[str, Any]
+    stiffness_source: str
+    stiffness_spectrum: list[Any]
+    stiffness_fresh: list[Any]
+    stiffness_stale: list[Any]
+    oscillator: Any
     thresholds: Any
+    bifurcation: str | None
     regime: str
+    margin: float
     spectral_radius: float
+    spectral_radius_steps: int
+    stationary_std: Any
+    statements: list[dict[str, Any]]
+    notes: list[str]
 
 
 class Sweep(Result):
     """What `sweep` finds. `data` is the grid with named dimensions and units, `plot()` the diagram."""
 
+    axes: dict[str, Any]
+    drift: list[str]
+    convention: str
+    boundary: str
+    outcomes: dict[str, Any]
+    outcomes_of: str
+    sampled: dict[str, Any] | None
     threshold: list[dict[str, Any]]
     transition: list[dict[str, Any]]
-    outcomes: dict[str, Any]
+    stiffness: dict[str, Any]
+    throughput: dict[str, Any]
+    chunks: dict[str, Any]
 
 
 class Reproduction(Result):

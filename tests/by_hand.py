@@ -436,13 +436,20 @@ def gradient(setting, theta, old, batch, kl_weight):
 
 def mean_update(setting, theta, old, kl_weight, infinite=False):
     """Mean ascent direction [D] at theta [D], old [D] acting: over all batches, or of infinite groups."""
+    if not infinite:
+        return moments(setting, theta, old, kl_weight)[0]
     theta, old = np.asarray(theta, float)[None], np.asarray(old, float)[None]
-    if infinite:
-        return gradient(setting, theta, old, infinite_batch(setting, old[0]), kl_weight)[0]
+    return gradient(setting, theta, old, infinite_batch(setting, old[0]), kl_weight)[0]
+
+
+def moments(setting, theta, old, kl_weight):
+    """(mean [D], covariance [D, D]) of one batch's gradient at theta [D], old [D] acting: over all batches."""
+    theta, old = np.asarray(theta, float)[None], np.asarray(old, float)[None]
     batches, chances = finite_batches(setting)
     chance = chances(setting.policy(old))[0]
     each = np.stack([gradient(setting, theta, old, batch, kl_weight)[0] for batch in batches])
-    return chance @ each
+    mean = chance @ each
+    return mean, (each - mean).T @ (chance[:, None] * (each - mean))
 
 
 def expected_reward(setting, theta):

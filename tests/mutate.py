@@ -1,398 +1,238 @@
-"""A mutation tester: which small mistakes in the code would no short test see?
+"""Small defects, planted one at a time: which tests notice each? A night of one machine.
 
-    python tests/mutate.py --rooms theory measure runs grpo --sample 120 --seed 0
+    make mutate ARGS="--sample 20 --areas theory loop --tests tests/theory tests/test_loop.py"
 
-A mutant is one file with one expression changed: a comparison, an operator, a constant (defaults of options too), a
-condition or the branch that it decides, a dropped term, min for max, an option that a call no longer hands on, two
-names exchanged, the part of an array that comes next. A random sample of all mutants is taken. Each is written into a
-copy of the tree in a temporary folder, never in place, and the short tests that concern its file are run there, in a
-process of their own, up to the first failure. A test that fails without any mutant, too, counts for nothing. Printed
-are killed and survived mutants with their line, and the share that was killed with its 90 % interval.
-
-Which tests concern a mutant: those whose test file imports its file, in few steps, and uses the functions that reach
-it. Names that a package passes on are followed to the module that defines them. The `--files` nearest test files are
-run, tests that name such a function first, for at most `--budget` seconds. So a survivor may still be seen by the whole
-suite: larger numbers tell, which a loaded machine needs as well. `survived (time)`: not seen when the time was up, or
-it hangs. Not mutated are texts, annotations, errors that are raised, and numbers below 1e-6 or above 1e6.
+First the map, in outputs/defects (remove it after a change of the code): every test file runs alone under coverage.py.
+Nothing compiled is kept between its tests, so that the lines of a test are all that it executes. What a fixture of the
+file executes counts for its first test, what a process of its own executes for none. Then defects, as many of every
+area, whose seed is the date. Each is planted in a copy of the tree. Tests of `make test` that execute the line run,
+cheapest first, for about `--seconds`; if all pass, those that `.ci/run` adds. A failure without a defect is none.
 """
 
 import argparse
 import ast
-import importlib
-import inspect
+import datetime
+import json
 import os
 import random
 import re
 import shutil
-import signal
+import subprocess
 import sys
 import tempfile
-import time
-from collections import deque
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import pairwise
+from bisect import bisect
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import accumulate, chain, pairwise, zip_longest
 from pathlib import Path
+from typing import NamedTuple
 
-import pytest
-from scipy import stats
-
-PACKAGE = "bandit_lab"
-LEFT_OUT = shutil.ignore_patterns(".git", ".venv", "__pycache__", "outputs", "multirun", ".*_cache", "*.png")
-
-OPERATORS: dict[type, tuple[type, ...]] = {
-    ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.Div,), ast.Div: (ast.Mult,), ast.Pow: (ast.Mult,),
-    ast.FloorDiv: (ast.Div,), ast.Mod: (ast.Mult,), ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,),
-    ast.And: (ast.Or,), ast.Or: (ast.And,),
-    ast.Lt: (ast.LtE, ast.GtE), ast.LtE: (ast.Lt, ast.Gt), ast.Gt: (ast.GtE, ast.LtE), ast.GtE: (ast.Gt, ast.Lt),
-    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
-    ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
+ROOT = Path(__file__).resolve().parents[1]
+MAP = ROOT / "outputs/defects"
+LAB, CLINIC = "bandit_lab/", "packages/grpo_clinic/grpo_clinic/"
+AREAS = {
+    "physics": [LAB + "bandits", LAB + "grpo"], "loop": [LAB + "loop.py"], "sampling": [LAB + "simulation"],
+    "theory": [LAB + "theory"], "measure": [LAB + "measure"],
+    "store": [LAB + "app/chunks", LAB + "app/folder", LAB + "lab/sweep"],
+    "readers": [CLINIC + "readers", CLINIC + "logs"],
+    "rules": [CLINIC + "rules", CLINIC + "fitting", CLINIC + "monitor"],
 }  # fmt: skip
-TERMS = (ast.Add, ast.Sub, ast.Mult, ast.Div)
-"""Operators whose right-hand side can be dropped."""
-_PAIRS = (("min", "max"), ("minimum", "maximum"), ("argmin", "argmax"), ("any", "all"), ("floor", "ceil"),
-          ("sin", "cos"), ("argsort", "argmax"))  # fmt: skip
-CALLS = dict(_PAIRS) | {other: one for one, other in _PAIRS}
-DROPPED_CALLS = ("sqrt", "abs", "exp", "log", "square", "real", "clip")
+TIERS = ("make test", ".ci/run")
+_TWO = [(ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.And, ast.Or), (ast.Lt, ast.LtE), (ast.Gt, ast.GtE),
+        (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn), ("min", "max"), ("minimum", "maximum"),
+        ("argmin", "argmax"), ("any", "all"), ("floor", "ceil"), ("sin", "cos")]  # fmt: skip
+OTHER = {ast.Pow: ast.Mult} | {one: two for pair in _TWO for one, two in (pair, pair[::-1])}
+DROPPED = ("sqrt", "abs", "exp", "log", "square", "clip")
 
 
-LIBRARIES = ("jax.numpy", "optax", "scipy.optimize", "scipy.special", "scipy.stats", "scipy.integrate", "hypothesis")
-"""Imported once, before the first fork."""
-
-
-@dataclass(frozen=True)
-class Nearest:
-    """A plugin of pytest: tests whose text names what is mutated first, then those that name its module's others."""
-
-    files: list[str]
-    names: tuple[set[str], set[str]]
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        items.sort(key=self._rank)
-
-    def _rank(self, item: pytest.Item) -> tuple[int, int]:
-        text = inspect.getsource(getattr(item, "function", type(item)))
-        words = set(re.findall(r"\w+", text))
-        far = next((place for place, names in enumerate(self.names) if words & names), len(self.names))
-        return far, self.files.index(str(item.path)) if str(item.path) in self.files else 0
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """One change: bytes `start` to `end` of the file at `path` (relative) become `text`."""
+class Defect(NamedTuple):
+    """Bytes of a file that become others; `lines`: of the statement, or of a compound one's head."""
 
     path: str
-    line: int
+    lines: tuple[int, int]
     start: int
     end: int
     before: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {_short(self.before)}  ->  {_short(self.text)}"
+    after: str
 
 
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 90 else text[:87] + "..."
+def with_(node: ast.AST, **parts: object) -> ast.AST:
+    """The node with other parts."""
+    return type(node)(**(dict(ast.iter_fields(node)) | parts))
 
 
-def variants(node: ast.AST) -> Iterator[ast.expr]:
+def variants(node: ast.AST) -> Iterator[ast.AST]:
     """Every change of this one node, its children as they are."""
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for other in OPERATORS.get(type(node.ops[0]), ()):
-            yield ast.Compare(node.left, [other()], node.comparators)
-    elif isinstance(node, ast.Compare):
-        for place, op in enumerate(node.ops):
-            for other in OPERATORS.get(type(op), ())[:1]:
-                yield ast.Compare(node.left, [*node.ops[:place], other(), *node.ops[place + 1 :]], node.comparators)
-    elif isinstance(node, ast.BoolOp):
-        yield ast.BoolOp(OPERATORS[type(node.op)][0](), node.values)
-    elif isinstance(node, ast.BinOp):
-        for other in OPERATORS.get(type(node.op), ()):
-            yield ast.BinOp(node.left, other(), node.right)
-        if isinstance(node.op, TERMS):
-            yield node.left
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.USub | ast.Invert):
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in OTHER:
+        yield with_(node, ops=[OTHER[type(node.ops[0])](), *node.ops[1:]])
+    elif isinstance(node, ast.BinOp | ast.BoolOp) and type(node.op) in OTHER:
+        yield with_(node, op=OTHER[type(node.op)]())
+        yield node.left if isinstance(node, ast.BinOp) else node.values[0]
+    elif isinstance(node, ast.UnaryOp):
         yield node.operand
     elif isinstance(node, ast.IfExp):
-        yield ast.IfExp(ast.UnaryOp(ast.Not(), node.test), node.body, node.orelse)
-        yield node.body
-        yield node.orelse
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        yield ast.Constant(not node.value)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        if node.value == 0 or 1e-6 <= abs(node.value) <= 1e6:
-            whole = isinstance(node.value, int) or node.value == 0
-            yield ast.Constant(node.value + 1 if whole else node.value * 2)
-    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        yield from _next_parts(node)
+        yield with_(node, body=node.orelse, orelse=node.body)
+    elif isinstance(node, ast.Constant) and type(node.value) in (bool, int, float):
+        value = node.value
+        yield ast.Constant(not value if type(value) is bool else value + 1 if type(value) is int else 2 * value or 1.0)
+    elif isinstance(node, ast.Slice) and node.upper:
+        yield with_(node, upper=ast.BinOp(node.upper, ast.Sub(), ast.Constant(1)))
     elif isinstance(node, ast.Call):
-        yield from _other_arguments(node)
-        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-        if name in CALLS and isinstance(node.func, ast.Attribute):
-            yield ast.Call(ast.Attribute(node.func.value, CALLS[name]), node.args, node.keywords)
-        elif name in CALLS and isinstance(node.func, ast.Name):
-            yield ast.Call(ast.Name(CALLS[name]), node.args, node.keywords)
-        elif name in DROPPED_CALLS and node.args:
+        for place, two in enumerate(pairwise(node.args)):
+            if all(isinstance(one, ast.Name) for one in two):
+                yield with_(node, args=[*node.args[:place], *two[::-1], *node.args[place + 2 :]])
+        for option in node.keywords:
+            yield with_(node, keywords=[one for one in node.keywords if one is not option])
+        key = "attr" if isinstance(node.func, ast.Attribute) else "id"
+        name = getattr(node.func, key, "")
+        if name in OTHER:
+            yield with_(node, func=with_(node.func, **{key: OTHER[name]}))
+        elif name in DROPPED and node.args:
             yield node.args[0]
 
 
-def _other_arguments(node: ast.Call) -> Iterator[ast.expr]:
-    """The call without one of its options, or with two neighbouring names exchanged."""
-    for place, option in enumerate(node.keywords):
-        if option.arg is not None:
-            yield ast.Call(node.func, node.args, [*node.keywords[:place], *node.keywords[place + 1 :]])
-    for place, pair in enumerate(pairwise(node.args)):
-        if all(isinstance(one, ast.Name) for one in pair):
-            yield ast.Call(node.func, [*node.args[:place], *reversed(pair), *node.args[place + 2 :]], node.keywords)
+def defects(path: Path) -> Iterator[Defect]:
+    """All of one file. Not in texts, annotations, imports and errors that are raised."""
+    source = path.read_bytes()
+    begins = [0, *(found.end() for found in re.finditer(rb"\n", source))]
+
+    def inside(node: ast.AST, lines: tuple[int, int], is_test: bool = False) -> Iterator[Defect]:
+        if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom | ast.pattern):
+            return
+        if isinstance(node, ast.stmt):
+            body = getattr(node, "body", None)
+            lines = node.lineno, max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or node.lineno
+        for new in chain(variants(node), [ast.UnaryOp(ast.Not(), node)] if is_test else []):
+            start = begins[node.lineno - 1] + node.col_offset
+            end = begins[node.end_lineno - 1] + node.end_col_offset
+            text = ast.unparse(new) if isinstance(new, ast.Slice) else f"({ast.unparse(new)})"
+            yield Defect(str(path.relative_to(ROOT)), lines, start, end, source[start:end].decode(), text)
+        for name, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST) and name not in ("annotation", "returns", "decorator_list", "bases"):
+                    yield from inside(child, lines, name == "test" and isinstance(node, ast.If | ast.While))
+
+    yield from inside(ast.parse(source), (1, 1))
 
 
-def _next_parts(node: ast.Subscript) -> Iterator[ast.expr]:
-    """`x[:n]` as `x[n : 2 * n]`, and `x[:n, :n]` so along both axes: the numbers that stand behind the right ones."""
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    starts = [one for one in parts if isinstance(one, ast.Slice) and one.upper and not one.lower and not one.step]
-    if starts and len(starts) == len(parts):
-        twice = [ast.Slice(one.upper, ast.BinOp(ast.Constant(2), ast.Mult(), one.upper)) for one in starts if one.upper]
-        yield ast.Subscript(node.value, ast.Tuple(twice) if len(twice) > 1 else twice[0])
+def files(places: Iterable[str], pattern: str) -> list[Path]:
+    """Files, and those in folders."""
+    return [one for place in places for one in sorted([ROOT / place, *(ROOT / place).rglob(pattern)]) if one.is_file()]
 
 
-def _inside(node: ast.AST) -> Iterator[ast.AST]:
-    """This node and what is in it, without what is not mutated."""
-    if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom | ast.pattern):
-        return
-    yield node
-    left_out = {"annotation", "returns", "decorator_list", "bases"}
-    for name, value in ast.iter_fields(node):
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST) and name not in left_out:
-                yield from _inside(child)
+def sample(areas: list[str], size: int, seed: int) -> list[Defect]:
+    """As many of every area, in turn."""
+    drawn = []
+    for area in areas:
+        every = list(chain(*map(defects, files(AREAS[area], "*.py"))))
+        drawn.append(random.Random(f"{seed} {area}").sample(every, min(len(every), size)))
+    return [one for one in chain(*zip_longest(*drawn)) if one][:size]
 
 
-def mutants(root: Path, path: str) -> list[Mutant]:
-    """All mutants of one file, in order."""
-    source = (root / path).read_bytes()
-    tree = ast.parse(source)
-    lines = [0]
-    for line in source.splitlines(keepends=True):
-        lines.append(lines[-1] + len(line))
-    found = []
-    for node in _inside(tree):
-        place = node
-        changed = list(variants(node))
-        if isinstance(node, ast.If | ast.While) and not isinstance(node.test, ast.Compare | ast.BoolOp | ast.UnaryOp):
-            place, changed = node.test, [ast.UnaryOp(ast.Not(), node.test)]
-        for new in changed:
-            start = lines[place.lineno - 1] + place.col_offset
-            end = lines[place.end_lineno - 1] + place.end_col_offset
-            found.append(Mutant(path, place.lineno, start, end, source[start:end].decode(), f"({ast.unparse(new)})"))
-    return found
+def record(file: str, kept: str) -> None:
+    """In a process of its own: {test that passes: (seconds, tier)} of one test file, and {path: {line: [test]}}."""
+    import coverage
+    import pytest
+
+    measured, seen = coverage.Coverage(data_file=None, source=["bandit_lab", CLINIC]), {}
+
+    class Plugin:
+        def pytest_runtest_logstart(self, nodeid):
+            if "jax" in sys.modules:
+                sys.modules["jax"].clear_caches()
+            measured.switch_context(nodeid)
+
+        def pytest_runtest_logreport(self, report):
+            seconds, _, good = seen.get(report.nodeid, (0.0, 0, True))
+            seen[report.nodeid] = seconds + report.duration, int("slow" in report.keywords), good and report.passed
+
+    measured.start()
+    pytest.main(["-q", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not nightly", file], plugins=[Plugin()])
+    measured.stop()
+    tests = {name: (seconds, tier) for name, (seconds, tier, good) in seen.items() if good}
+    data = measured.get_data()
+    lines = {str(Path(path).relative_to(ROOT)): data.contexts_by_lineno(path) for path in data.measured_files()}
+    Path(kept).write_text(json.dumps({"tests": tests, "lines": lines}))
 
 
-def names_of(source: bytes, line: int) -> tuple[set[str], set[str]]:
-    """Public names through which tests reach a line of a file: those that use it, and all others that it defines."""
-    uses: dict[str, set[str]] = {}
-    for node in ast.parse(source).body:
-        name = getattr(node, "name", "")
-        for target in getattr(node, "targets", [getattr(node, "target", None)]):
-            name = getattr(target, "id", name)
-        inside = {word for part in ast.walk(node) for word in (getattr(part, "id", ""), getattr(part, "attr", ""))}
-        if name:
-            uses[name] = inside
-        if node.lineno <= line <= (node.end_lineno or node.lineno):
-            reached = {name}
-    for _ in uses:
-        reached |= {name for name, inside in uses.items() if inside & reached}
-    public = {name for name in uses if not name.startswith("_")}
-    return reached & public, public - reached
+def whole_map(places: list[str]) -> tuple[dict, dict]:
+    """The same of the test files in these places together, recorded where missing."""
+    tests, lines = {}, defaultdict(lambda: defaultdict(set))
+    MAP.mkdir(parents=True, exist_ok=True)
+    for file in files(places, "test_*.py"):
+        name = str(file.relative_to(ROOT))
+        kept = MAP / f"{name.replace('/', '.')}.json"
+        if not kept.exists() or kept.stat().st_mtime < file.stat().st_mtime:
+            print(f"recording {name}", file=sys.stderr, flush=True)
+            subprocess.run([sys.executable, __file__, "--record", name, kept], cwd=ROOT, stdout=subprocess.DEVNULL)
+        found = json.loads(kept.read_text()) if kept.exists() else {"tests": {}, "lines": {}}
+        tests |= found["tests"]
+        for path, each in found["lines"].items():
+            for line, names in each.items():
+                lines[path][int(line)] |= set(names) & found["tests"].keys()
+    return tests, lines
 
 
-@dataclass
-class Imports:
-    """Who imports whom among the package's modules and the tests, names that a package passes on followed."""
-
-    root: Path
-    modules: dict[str, Path] = field(default_factory=dict)
-    imported: dict[Path, set[str]] = field(default_factory=dict)
-    passed_on: dict[str, dict[str, tuple[str, str]]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for path in sorted((self.root / PACKAGE).rglob("*.py")):
-            parts = path.relative_to(self.root).with_suffix("").parts
-            self.modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-        known = set().union(*(self.of(path) for path in self.modules.values()))
-        for module in self.modules.keys() - known:  # variants, which are loaded by the names of their files
-            package = module.rpartition(".")[0]
-            for loader in self.modules.keys() & {package, f"{package}.base"}:
-                self.of(self.modules[loader]).add(module)
-
-    def origin(self, package: str, name: str) -> str | None:
-        """The module that `from package import name` leads to."""
-        if f"{package}.{name}" in self.modules:
-            return f"{package}.{name}"
-        if package not in self.modules:
-            return None
-        if package not in self.passed_on:
-            self.passed_on[package] = {
-                alias.asname or alias.name: (node.module, alias.name)
-                for node in ast.walk(ast.parse(self.modules[package].read_bytes()))
-                if isinstance(node, ast.ImportFrom) and node.module in self.modules
-                for alias in node.names
-            }
-        further = self.passed_on[package].get(name)
-        return self.origin(*further) if further else package
-
-    def of(self, path: Path) -> set[str]:
-        """Modules that a file imports; of a package that it imports as a whole, those whose names it uses."""
-        if path in self.imported:
-            return self.imported[path]
-        found: set[str] = set()
-        whole: dict[str, str] = {}
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                for alias in node.names:
-                    module = self.origin(node.module, alias.name)
-                    found |= {module} if module else set()
-                    if module == f"{node.module}.{alias.name}":
-                        whole[alias.asname or alias.name] = module
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in whole:
-                found |= {self.origin(whole[node.value.id], node.attr) or ""}
-        self.imported[path] = found & self.modules.keys()
-        return self.imported[path]
-
-    def distances(self, test: Path) -> dict[str, int]:
-        """Module -> number of imports between a test file and it."""
-        found, queue = dict.fromkeys(self.of(test), 1), deque(self.of(test))
-        while queue:
-            module = queue.popleft()
-            for other in self.of(self.modules[module]) - found.keys():
-                found[other] = found[module] + 1
-                queue.append(other)
-        return found
+def failing(tree: Path, tests: list[str], seconds: float) -> set[str]:
+    """Which of these tests fail in this tree, at most five; `no end` where they go on and on."""
+    away = {"PYTHONPATH": f"{tree}:{tree}/packages/grpo_clinic:{tree}/packages/grpo_probe"}
+    command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--maxfail=5", "-p", "no:xdist", "-p", "no:cacheprovider"]
+    options = {"cwd": tree, "env": os.environ | away | {"PYTHONDONTWRITEBYTECODE": "1"}, "timeout": 60 + 3 * seconds}
+    try:
+        done = subprocess.run([*command, *tests], capture_output=True, text=True, **options)
+    except subprocess.TimeoutExpired:
+        return {"no end"}
+    return (
+        set(re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", done.stdout, re.MULTILINE)) if done.returncode else set()
+    )
 
 
-class Bench:
-    """A copy of the tree, and the tests that concern each file."""
-
-    def __init__(self, root: Path, copy: Path, files: int, budget: float) -> None:
-        self.copy, self.files, self.budget = copy, files, budget
-        shutil.copytree(root, copy, ignore=LEFT_OUT, symlinks=True)
-        imports = Imports(copy)
-        self.near = {test: imports.distances(test) for test in sorted((copy / "tests").rglob("test_*.py"))}
-        self.modules = {path: name for name, path in imports.modules.items()}
-        self.sound: dict[str, bool] = {}
-        self.writes = 0
-
-    def concerned(self, path: str, names: set[str]) -> list[str]:
-        """Test files that import the file at `path`: those that use these names, near ones, those of its room first."""
-        module, room = self.modules[self.copy / path], Path(path).parts[1]
-        reach = {test: near[module] for test, near in self.near.items() if module in near}
-        silent = {test: not names & set(re.findall(r"\w+", test.read_text())) for test in reach}
-        ranked = sorted(reach, key=lambda test: (reach[test] + 2 * silent[test], test.parent.name != room, test))
-        return [str(test) for test in ranked[: self.files]]
-
-    def judge(self, mutant: Mutant) -> str:
-        """`killed`, `survived`, `survived (time)` or `survived (no test)`."""
-        names = names_of((self.copy / mutant.path).read_bytes(), mutant.line)
-        tests = self.concerned(mutant.path, names[0])
-        if not tests:
-            return "survived (no test)"
-        path, unsound = self.copy / mutant.path, [f"--deselect={name}" for name, good in self.sound.items() if not good]
-        source = path.read_bytes()
-        self._write(path, source[: mutant.start] + mutant.text.encode() + source[mutant.end :])
-        try:
-            status, failed = self._pytest([*tests, *unsound], Nearest(tests, names))
-        finally:
-            self._write(path, source)
-        if status in (0, None):
-            return "survived" if status == 0 else "survived (time)"
-        if failed and failed not in self.sound:
-            self.sound[failed] = self._pytest([str(self.copy / failed)])[0] in (0, None)
-        return "killed" if self.sound.get(failed, True) else self.judge(mutant)
-
-    def _pytest(self, arguments: list[str], *plugins: Nearest) -> tuple[int | None, str]:
-        """(exit status of pytest in the copy, None if time was up; the test that failed), in a process of its own.
-
-        It is forked, so that libraries are imported once for all mutants: most of a short test is their start.
-        """
-        with tempfile.TemporaryFile("w+") as out:
-            child = os.fork()
-            if child == 0:
-                self._become_pytest(out.fileno(), arguments, plugins)
-            until = time.monotonic() + self.budget
-            try:
-                while (ended := os.waitpid(child, os.WNOHANG))[0] == 0:
-                    if time.monotonic() > until:
-                        return None, ""
-                    time.sleep(0.05)
-            finally:
-                if ended[0] == 0:
-                    os.killpg(child, signal.SIGKILL)
-                    os.waitpid(child, 0)
-            out.seek(0)
-            failed = [line.removeprefix("FAILED ") for line in out if line.startswith("FAILED ")]
-        return ended[1], failed[0].strip().partition(" - ")[0] if failed else ""
-
-    def _become_pytest(self, out: int, arguments: list[str], plugins: tuple[Nearest, ...]) -> None:
-        """In the child; it never returns."""
-        status = 1
-        try:
-            os.setsid()
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            os.dup2(out, 1)
-            os.dup2(out, 2)
-            os.chdir(self.copy)
-            os.environ |= {"PYTHONPATH": str(self.copy), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-            sys.path.insert(0, str(self.copy))
-            options = ["-x", "-q", "-m", "not slow", "-p", "no:cacheprovider"]
-            status = int(pytest.main([*options, *arguments], plugins))
-            status = 0 if status == pytest.ExitCode.NO_TESTS_COLLECTED else status
-        finally:
-            sys.stdout.flush()
-            os._exit(status)
-
-    def _write(self, path: Path, content: bytes) -> None:
-        """With a time of its own, by which Python tells whether what it compiled earlier is still that file."""
-        path.write_bytes(content)
-        self.writes += 1
-        os.utime(path, (time.time() + 2 * self.writes,) * 2)
+def noticed(tree: Path, defect: Defect, tests: dict, lines: dict, seconds: float) -> tuple[str, set[str]]:
+    """(the first tier that notices a defect, or why none does; tests)."""
+    here = lines.get(defect.path, {})
+    names = set().union(*(here.get(line, set()) for line in range(defect.lines[0], defect.lines[1] + 1)))
+    if not names and defect.lines[0] in here:  # a line of the import
+        names = set().union(*here.values())
+    path = tree / defect.path
+    source = path.read_bytes()
+    for tier, title in enumerate(TIERS):
+        ordered = sorted((one for one in names if tests[one][1] == tier), key=lambda one: tests[one][0])
+        spent = list(accumulate(tests[one][0] for one in ordered))
+        if chosen := ordered[: max(1, bisect(spent, seconds))]:
+            path.write_bytes(source[: defect.start] + defect.after.encode() + source[defect.end :])
+            failed = failing(tree, chosen, seconds)
+            path.write_bytes(source)
+            failed -= failing(tree, sorted(failed), seconds) if failed and failed != {"no end"} else set()
+            if failed:
+                return title, failed
+    return ("nobody" if names else "no test executes it"), set()
 
 
 def main() -> None:
-    """Draw, judge, print."""
+    """Draw, plant, print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rooms", nargs="+", default=["theory", "measure", "runs", "grpo"], help="folders")
-    parser.add_argument("--sample", type=int, default=120, help="how many mutants; 0: all")
-    parser.add_argument("--seed", type=int, default=0, help="of the sample")
-    parser.add_argument("--files", type=int, default=4, help="how many test files for one mutant")
-    parser.add_argument("--budget", type=float, default=60, help="seconds for one mutant")
-    parser.add_argument("--minutes", type=float, default=1e6, help="stop after so long")
-    parser.add_argument("--at", default="", help="only mutants whose line, FILE:LINE: ..., contains this text")
-    parser.add_argument("--root", type=Path, default=Path(__file__).parents[1], help="the tree")
+    given = {"sample": 150, "seed": int(datetime.date.today().strftime("%Y%m%d")), "seconds": 60}
+    for name, default in given.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--areas", nargs="+", default=list(AREAS), choices=AREAS)
+    parser.add_argument("--tests", nargs="+", default=("tests", "packages/grpo_clinic/tests"))
     asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(3))  # so that what runs and the copy go, too
-    files = [f for room in asked.rooms for f in sorted((asked.root / PACKAGE / room).rglob("*.py"))]
-    found = [m for f in files for m in mutants(asked.root, str(f.relative_to(asked.root))) if asked.at in str(m)]
-    drawn = random.Random(asked.seed).sample(found, min(asked.sample or len(found), len(found)))
-    print(f"{len(found)} mutants in {len(files)} files, {len(drawn)} drawn, seed {asked.seed}", flush=True)
-    until, verdicts = time.monotonic() + 60 * asked.minutes, []
-    os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # as the tests' conftest has it, which comes too late here
-    for library in LIBRARIES:
-        importlib.import_module(library)
+    known, seen = whole_map(asked.tests), []
+    print(f"seed {asked.seed}\n\n| noticed by | line | defect | tests |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(asked.root, Path(folder) / "copy", asked.files, asked.budget)
-        for mutant in drawn:
-            if time.monotonic() > until:
-                print("stopped: out of time")
-                break
-            verdicts.append(bench.judge(mutant))
-            print(f"{verdicts[-1]:18} {mutant}", flush=True)
-    killed = sum(verdict.startswith("killed") for verdict in verdicts)
-    if verdicts:
-        ends = stats.binomtest(killed, len(verdicts)).proportion_ci(0.9, "exact")
-        print(f"{killed} of {len(verdicts)} killed: {killed / len(verdicts):.0%} ({ends.low:.0%} to {ends.high:.0%})")
+        tree = Path(folder) / "copy"
+        left_out = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "outputs", ".*_cache")
+        shutil.copytree(ROOT, tree, ignore=left_out)
+        for one in sample(asked.areas, asked.sample, asked.seed):
+            tier, tests = noticed(tree, one, *known, asked.seconds)
+            seen.append(tier)
+            told = " -> ".join(" ".join(text.split())[:60] for text in (one.before, one.after))
+            names = ", ".join(sorted(name.rpartition("/")[2] for name in tests))
+            print(f"| {tier} | {one.path}:{one.lines[0]} | `{told}` | {names} |", flush=True)
+    by_test, by_all = (sum(tier in TIERS[:place] for tier in seen) for place in (1, 2))
+    print(f"\n{len(seen)} defects: {by_test} noticed by {TIERS[0]}, {by_all} by {TIERS[1]}; ", end="")
+    print(f"{seen.count('no test executes it')} that no test executes")
 
 
 if __name__ == "__main__":
-    main()
+    record(*sys.argv[2:]) if sys.argv[1:2] == ["--record"] else main()

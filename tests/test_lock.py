@@ -3,7 +3,6 @@
 import tomllib
 from pathlib import Path
 
-import pytest
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
@@ -33,10 +32,3 @@ def test_every_requirement_is_locked():
     assert unlocked(project, [line for line in lines if not line.startswith("optax")]) == ["optax>=0.2.5"]
     newer = {"dependencies": ["numpy>=999"], "optional-dependencies": project["optional-dependencies"]}
     assert unlocked(newer, lines) == ["numpy>=999"]
-
-
-@pytest.mark.parametrize("name", ["lint", "test"])
-def test_workflow_calls_what_make_offers(name):
-    workflow = (ROOT / ".github" / "workflows" / "checks.yml").read_text()
-    assert f"run: make {name}\n" in workflow
-    assert f"\n{name}:" in (ROOT / "Makefile").read_text()

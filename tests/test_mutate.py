@@ -1,50 +1,49 @@
-"""The mutation tester reports a planted survivor as survived and a planted kill as killed."""
+"""The tool of planted defects tells what is noticed, by which test, from what is not."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CODE = {
     "bandit_lab/__init__.py": "",
-    "bandit_lab/room/__init__.py": "from bandit_lab.room.shapes import area\n",
-    "bandit_lab/room/shapes.py": "def area(width, height):\n    return width * height\n",
-    "bandit_lab/room/signs.py": "def negative(x):\n    return -x\n",
-    "bandit_lab/room/options.py": "def part(x, n):\n    return sorted(x, reverse=True)[:n] if n else x\n",
-    "bandit_lab/room/untested.py": "def inverse(x):\n    return not x\n",
-    "tests/test_room.py": """from bandit_lab.room import area
-from bandit_lab.room.options import part
-from bandit_lab.room.signs import negative
+    "bandit_lab/theory/__init__.py": "",
+    "bandit_lab/theory/shapes.py": "def area(width, height):\n    return width * height\n",
+    "bandit_lab/theory/signs.py": "def negative(x):\n    return -x\n\n\ndef untested(x):\n    return not x\n",
+    "packages/grpo_clinic/grpo_clinic/__init__.py": "",
+    "tests/test_room.py": """import pytest
+from bandit_lab.theory.shapes import area
+from bandit_lab.theory.signs import negative
 
 
-def test_area_and_sign():
-    assert area(2, 3) == 6
+def test_sign_of_nothing():
     assert negative(0) == 0
-    assert part([1, 3, 2], 2) == [3, 2]
+
+
+@pytest.mark.slow
+def test_area():
+    assert area(2, 3) == 6
 """,
-    "pyproject.toml": '[tool.pytest.ini_options]\nmarkers = ["slow"]\n',
+    "pyproject.toml": '[tool.pytest.ini_options]\nmarkers = ["slow", "nightly"]\npythonpath = ["."]\n',
 }
-OPTIONS, PART = "bandit_lab/room/options.py:2", "sorted(x, reverse=True)[:n]"
 
 
-def test_survivors_and_kills_are_told_apart(tmp_path):
+@pytest.mark.nightly
+def test_what_is_noticed_is_told_from_what_is_not(tmp_path):
+    pytest.importorskip("coverage", reason="`make mutate` installs it")
     for name, text in CODE.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    script = Path(__file__).with_name("mutate.py")
-    command = [sys.executable, str(script), "--rooms", "room", "--sample", "0", "--root", str(tmp_path)]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    said = {line[19:]: line[:19].strip() for line in out.splitlines() if "->" in line}
-    assert said == {
-        f"{OPTIONS}: {PART} if n else x  ->  ({PART} if not n else x)": "killed",
-        f"{OPTIONS}: {PART} if n else x  ->  ({PART})": "survived",
-        f"{OPTIONS}: {PART} if n else x  ->  (x)": "killed",
-        f"{OPTIONS}: {PART}  ->  (sorted(x, reverse=True)[n:2 * n])": "killed",
-        f"{OPTIONS}: sorted(x, reverse=True)  ->  (sorted(x))": "killed",
-        f"{OPTIONS}: True  ->  (False)": "killed",
-        "bandit_lab/room/shapes.py:2: width * height  ->  (width / height)": "killed",
-        "bandit_lab/room/shapes.py:2: width * height  ->  (width)": "killed",
-        "bandit_lab/room/signs.py:2: -x  ->  (x)": "survived",
-        "bandit_lab/room/untested.py:2: not x  ->  (x)": "survived (no test)",
+    shutil.copy(Path(__file__).with_name("mutate.py"), tmp_path / "tests")
+    command = [sys.executable, "tests/mutate.py", "--areas", "theory", "--tests", "tests/test_room.py"]
+    out = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert {line for line in out.splitlines() if "->" in line} == {
+        "| .ci/run | bandit_lab/theory/shapes.py:2 | `width * height -> (width / height)` | test_room.py::test_area |",
+        "| .ci/run | bandit_lab/theory/shapes.py:2 | `width * height -> (width)` | test_room.py::test_area |",
+        "| nobody | bandit_lab/theory/signs.py:2 | `-x -> (x)` |  |",
+        "| no test executes it | bandit_lab/theory/signs.py:6 | `not x -> (x)` |  |",
     }
-    assert "7 of 10 killed: 70% (39% to 91%)" in out
+    assert out.endswith("4 defects: 0 noticed by make test, 2 by .ci/run; 1 that no test executes\n")
     assert {name: (tmp_path / name).read_text() for name in CODE} == CODE

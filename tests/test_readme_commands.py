@@ -1,6 +1,5 @@
-"""Commands of the pages: each is good input in an empty folder, and every folder that it reads was made before."""
+"""Commands of README: each is good input in an empty folder, and they run one after the other."""
 
-import json
 import re
 import shlex
 import subprocess
@@ -11,108 +10,42 @@ import composing
 import pytest
 
 from bandit_lab.app import plugins, runner
-from bandit_lab.app.cli import OK
 
-ROOT = Path(__file__).resolve().parents[1]
+TEXT = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
 LINE = re.compile(r"^    (?:python -m bandit_lab|bandit-lab) ?(.*?)(?:\s+#.*)?$", re.MULTILINE)
-ELSEWHERE = ROOT / "docs/beyond_one_machine.md"
-"""Its lines belong to a cluster, or begin in a function of the shell."""
-PAGES = sorted({ROOT / "README.md", *(ROOT / "docs").rglob("*.md")} - {ELSEWHERE})
-OF_ONES_OWN = "path/to/"
-"""Where a page's reader puts a file of a run that no command here makes."""
-LOG = json.dumps({"log_history": [{"step": i, "reward": 0.1 * i} for i in range(9)]})
-
-
-def commands(page: Path) -> list[list[str]]:
-    return [shlex.split(line) for line in LINE.findall(page.read_text(encoding="utf-8")) if "..." not in line]
-
-
-def made_and_read(words: list[str]) -> tuple[set[str], set[str]]:
-    """(folders that a command makes, folders that it reads), of those that it names."""
-    name, arguments = words[0], words[1:]
-    made = {one.partition("=")[2] for one in arguments if one.startswith("run_dir=")}
-    plain = {one for one in arguments if not re.search(r"[=./]|^-", one)}
-    return made, plain if name == "explore" else set()
-
-
-def missing(lines: list[list[str]]) -> list[str]:
-    """Folders that a command reads and none before it makes."""
-    there: set[str] = set()
-    lacking = []
-    for words in lines:
-        made, read = made_and_read(words) if words else (set(), set())
-        lacking += sorted(read - there)
-        there |= made
-    return lacking
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_a_folder_that_is_read_was_made_by_a_command_before(page):
-    assert missing(commands(page)) == []
-
-
-def test_a_folder_that_nothing_made_is_found():
-    assert missing([["sweep", "run_dir=a"], ["explore", "a"], ["explore", "b"]]) == ["b"]
-    assert missing([["explore", "a"], ["sweep", "run_dir=a"]]) == ["a"]
-
-
-def readers_own(arguments: list[str]) -> list[Path]:
-    """Files that the line names and that are its reader's, made here."""
-    found = [Path(one.rpartition("=")[2]) for one in arguments if OF_ONES_OWN in one]
-    for path in found:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("num_generations: 8\n" if path.suffix == ".yaml" else LOG, encoding="utf-8")
-    return found
-
-
-README = [words for words in commands(ROOT / "README.md") if words]
-
-
-@pytest.mark.parametrize("words", README, ids=" ".join)
-def test_a_command_of_the_readme_is_good_input(words, tmp_path, monkeypatch):
-    """Composed by Hydra and checked, not run; a folder that it reads is the test above, a plug-in that of the page."""
-    monkeypatch.chdir(tmp_path)
-    name, arguments = words[0], [one for one in words[1:] if one != "-m"]
-    if name.startswith("-") or "--help" in arguments or made_and_read(words)[1]:
-        return
-    readers_own(arguments)
-    assert [
-        one
-        for one in arguments
-        if one.endswith((".json", ".yaml", ".log")) and not Path(one.rpartition("=")[2]).exists()
-    ] == []
-    plugins.load([])
-    asked = [
-        re.sub(r"^(\w+=\w+),.*$", r"\1", one)
-        for one in arguments
-        if not re.match(r"plugins=|bandit(=one_logit|\.sharpness)", one)
-    ]
-    runner.checked(name, *composing.settings(name, *asked), Path("new"))
-
-
+COMMANDS = [words for line in LINE.findall(TEXT) if "..." not in line and (words := shlex.split(line))]
 LONG = ("reproduce", "check")
 """Minutes, or without an end."""
 
 
+def not_composed(words: list[str]) -> bool:
+    """Help, a folder or a file that is read, a plug-in of the page."""
+    read = [one for one in words[1:] if words[0] == "explore" and "=" not in one]
+    return bool(words[0].startswith("-") or "--help" in words or read or any("path/to/" in one for one in words))
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if not not_composed(words)], ids=" ".join)
+def test_a_command_of_the_readme_is_good_input(words, tmp_path, monkeypatch):
+    """Composed by Hydra and checked, not run; the first value of a list stands for all."""
+    monkeypatch.chdir(tmp_path)
+    plugins.load([])
+    asked = [
+        re.sub(r"^(\w+=\w+),.*$", r"\1", one)
+        for one in words[1:]
+        if one != "-m" and not re.match(r"plugins=|bandit(=one_logit|\.sharpness)", one)
+    ]
+    runner.checked(words[0], *composing.settings(words[0], *asked), Path("new"))
+
+
 @pytest.mark.nightly
 def test_the_commands_of_the_readme_run_one_after_the_other(tmp_path):
-    """As they are written, in an empty folder with the page's own bandit; the xarray lines are run where they stand."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    (one_logit,) = [code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "@register_bandit" in code]
+    """As they are written, in an empty folder with the page's own bandit; then its Python."""
+    functions, one_logit = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     (tmp_path / "one_logit.py").write_text(one_logit, encoding="utf-8")
-    ran = 0
-    for words in README:
-        if words[0] in LONG or any(OF_ONES_OWN in one for one in words):
-            continue
-        asked = [*words, "open=false"] if words[0] == "explore" else words
-        done = subprocess.run(
-            [sys.executable, "-m", "bandit_lab", *asked], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == OK, f"{words}: {done.stderr}"
-        ran += 1
-    assert ran >= 12
-    block = "\n".join(
-        line.strip() for line in re.findall(r"^    import xarray\n(?:    .*\n)+", text, re.MULTILINE)[0].splitlines()
-    )
-    read = subprocess.run([sys.executable, "-c", f"{block}"], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert read.returncode == 0, read.stderr
+    run = [words for words in COMMANDS if words[0] not in LONG and not any("path/to/" in one for one in words)]
+    assert len(run) >= 5
+    (opened,) = re.findall(r"`(xarray\.open_zarr\([^`]*)`", TEXT)
+    blocks = [["-c", functions], ["-c", f"import xarray\n{opened}.threshold_measured"]]
+    for words in [*(["-m", "bandit_lab", *words, *["open=false"] * (words[0] == "explore")] for words in run), *blocks]:
+        done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{words}: {done.stderr}"

@@ -29,7 +29,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "grading/test_diagnoses.py::test_the_learning_rate_is_set_over_the_exact_threshold": (),
     "benchmarks/test_benchmarks.py::test_all_three_draw_the_same_curves": ("A Bernoulli N=3",),
     "lab/test_sweep.py::test_both_precisions_run": ("float64",),
-    "test_mutate.py::test_survivors_and_kills_are_told_apart": (),
     # Monte Carlo over many runs: a rate, a moment, a law of counts.
     "simulation/test_fast_path.py::test_both_paths_have_the_same_distribution": (
         "clipped, two fixed arms",
@@ -60,8 +59,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     # One more case of what another case shows: thresholds, means, layouts.
     "simulation/test_fast_path.py::test_layouts_give_the_same_runs": (),
     "measure/test_adam.py::test_fluctuation_without_a_second_moment_is_the_lyapunov_covariance": (),
-    "measure/test_drawn_ages.py::test_averaged_staleness_without_momentum_is_ema_momentum": (),
-    "measure/test_thresholds.py::test_measured_boundary_is_the_exact_one": ("default-A",),
     "measure/test_floquet.py::test_thresholds_are_the_closed_forms": ("five-finite_group-refresh-nesterov",),
     "measure/test_floquet.py::test_chains_and_schedules_stand_at_their_frozen_value": (),
     "measure/test_drawn_ages.py::test_thresholds_with_drawn_ages": (),
@@ -139,7 +136,6 @@ SLOW: dict[str, tuple[str, ...]] = {
     ),
     "measure/test_adam.py::test_weight_decay_moves_the_fixed_point": (),
     "measure/test_adam.py::test_mean_curve_depends_on_the_group_size_as_predicted": (),
-    "measure/test_drawn_ages.py::test_mean_age_zero_is_on_policy": (),
     "measure/test_fluctuation.py::test_both_paths_record_the_same_states": (),
     "measure/test_fluctuation.py::test_variance_falls_as_the_square_of_the_group_size_at_one_half": (),
     "measure/test_floquet.py::test_every_bandit_advantage_and_estimator": (),

@@ -181,10 +181,12 @@ class Result:
         first = f"{self._content['verdict']}\n" if isinstance(self._content.get("verdict"), str) else ""
         return first + visible(f"{self.title} with {', '.join(self._content)}")
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._content:
-            raise AttributeError(_missing(name, () if name.startswith("_") else self._content))
-        return self._content[name]
+    if not TYPE_CHECKING:  # an editor knows the declared fields of each result, and reports any other
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or name not in self._content:
+                raise AttributeError(_missing(name, () if name.startswith("_") else self._content))
+            return self._content[name]
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._content:

@@ -5,13 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from bandit_lab.bandits import BANDITS
 from benchmarks import against_numpy, numpy_reference
-from benchmarks.engines import ENGINES, shortened
+from benchmarks.engines import ENGINES
 from benchmarks.numpy_reference import Curves, kurtosis, pooled
-from benchmarks.policies import policy_flops
-from benchmarks.timing import agreement, in_turn, ratio
-from benchmarks.workload import Case, cases
+from benchmarks.timing import agreement, ratio
+from benchmarks.workload import Case
 
 SAMPLED = [
     Case("A", 2, 8, 16_384, 40),
@@ -46,12 +44,6 @@ def test_mean_fields_agree_to_float32():
     assert agreement(curves[1], off, None)["mean_difference"] > 1e-5
 
 
-def test_settings_share_the_seeds_out():
-    case = Case("B", 3, 4, 256, 5, settings=4)
-    assert (case.cells().learning_rate.shape, case.seeds_per_cell) == ((4,), 64)
-    assert ENGINES["fast"](case, "hash", 1)(0).mean.shape == (5,)
-
-
 def test_blocks_pool_to_the_whole():
     rng = np.random.default_rng(0)
     runs = rng.normal(3, [[1e-3, 1.0]], (700, 2))
@@ -69,34 +61,11 @@ def test_kurtosis_of_a_known_law(monkeypatch):
     assert record.curves().kurtosis[0] == pytest.approx(1 / 0.09 - 3, rel=1e-5)
 
 
-def test_implementations_run_in_turn_with_new_seeds():
-    seen = []
-
-    def run(name):
-        return lambda seed: seen.append((name, seed)) or Curves(2, np.zeros(3), np.ones(3))
-
-    timed = in_turn({"a": run("a"), "b": run("b")}, 3, 10, least=0)
-    assert [name for name, _ in seen] == ["a", "b"] * 3
-    assert [seed for name, seed in seen if name == "a"] == [11, 12, 13]
-    assert timed["a"].seconds.shape == (3,)
-    assert timed["b"].curves.count == 6
-
-
 def test_ratio_is_of_neighbours():
     """The machine is three times slower in one repetition: each ratio, so their median, does not notice."""
     slow, fast = np.array([8.0, 24.0, 8.0]), np.array([1.0, 3.0, 1.0])
     assert ratio(slow, fast) == (8, 8, 8)
     assert ratio(slow, fast, work=0.5) == (4, 4, 4)
-
-
-def test_cases_of_the_workload():
-    assert [c.label for c in cases("AD", [False, True], [1, 8], None, None)] == [
-        "A", "A N=8", "A Bernoulli", "A Bernoulli N=8", "D",
-    ]  # fmt: skip
-    assert shortened("reference", Case("A", 2, 8, 64, 1000)).steps == 200
-    assert shortened("fast", Case("A", 2, 8, 64, 1000)).steps == 1000
-    rate, momentum = cases("D", [False], [1], None, None)[0].grid
-    assert (len(rate), rate[0], rate[255], momentum[0], momentum[-1]) == (65_536, 1e-3, pytest.approx(0.1), 0, 0.95)
 
 
 def test_a_quick_look_at_two_sizes(capsys):
@@ -108,12 +77,3 @@ def test_a_quick_look_at_two_sizes(capsys):
         assert all(speed > 0 for speed in speeds.values())
         assert over["fast"]["median"] == pytest.approx(speeds["fast"] / speeds["numpy"])  # one repetition
     assert len(capsys.readouterr().out.splitlines()) == 4
-
-
-def test_operations_are_counted_where_none_is_skipped():
-    """Every weight has a product and a sum, forward and back. Most features of `contextual` are zero: no count."""
-    neural, contextual = BANDITS["neural"](), BANDITS["contextual"]()
-    flops = policy_flops(neural)
-    assert flops is not None
-    assert flops > 4 * neural.initial_parameters.shape[-1]
-    assert policy_flops(contextual) is None

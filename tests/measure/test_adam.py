@@ -13,10 +13,10 @@ How good the predictions are (two arms, mean-only, Adam, beta_2 = .99 unless sai
 
 import dataclasses
 
+import by_hand
 import jax
 import numpy as np
 import pytest
-from mean_curve_in_closed_form import closed_mean_curve
 from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
@@ -255,38 +255,36 @@ def test_measured_scale_of_the_learning_rate_falls_as_the_root_of_the_group_size
 @pytest.mark.parametrize(("size", "other"), [(4, 16), pytest.param(16, 4, marks=pytest.mark.nightly)])
 def test_mean_curve_depends_on_the_group_size_as_predicted(size, other):
     """Adam, beta_1 = .9, 200 steps from the uniform policy, G = 4 and 16: sup distance of the mean of 1,024 runs from
-    the closed mean curve < 0.003 + 5 standard errors (rise 0.1). Seed 6.
+    the theory's mean curve < 0.003 + 5 standard errors (rise 0.1). Seed 6.
 
     Planted: the curve of another group size (4 for 16, 16 for 4) is rejected.
     """
-    steps, hyper = 200, Hyper(0.01, 0.9, 1, KL_WEIGHT)
-    curves = {g: closed_mean_curve(made(g, b2=BETA2), hyper, steps) for g in (4, 16)}
-    grid = cells(hyper.learning_rate, 0.9, 1, KL_WEIGHT)
+    steps, grid = 200, cells(0.01, 0.9, 1, KL_WEIGHT)
     seen = run(made(size, b2=BETA2), "sampled", grid, steps=steps, seeds=1024, seed=6, dtype=np.float64)
     error = 5 * np.sqrt(seen.reward_variance[0] / 1024).max() + 0.003
-    assert np.abs(seen.reward_mean[0] - curves[size]).max() < error
-    assert np.abs(seen.reward_mean[0] - curves[other]).max() > error
+    assert np.abs(seen.reward_mean[0] - mean_curve(size, steps)).max() < error
+    assert np.abs(seen.reward_mean[0] - mean_curve(other, steps)).max() > error
 
 
-def test_predicted_mean_curve_is_the_closed_one():
-    """The formula's curve (covariance in closed form) and the optimiser fed with enumerated moments: 1e-10, G = 4.
-
-    Planted: the curve of G = 5.
-    """
-    seen = closed_mean_curve(made(4, b2=BETA2), Hyper(0.01, 0.9, 1, KL_WEIGHT), 60)
-    curves = [
-        theory.adam_mean_curve(theory.GroupLaw("dr_grpo", g), SUCCESS, np.full(2, 0.5), KL_WEIGHT, 0.01, 60, 0.9, BETA2)
-        for g in (4, 5)
-    ]
-    np.testing.assert_allclose(seen, curves[0], rtol=0, atol=1e-10)
-    assert np.abs(seen - curves[1]).max() > 1e-4
+def mean_curve(size, steps):
+    law, uniform = theory.GroupLaw("dr_grpo", size), np.full(2, 0.5)
+    return theory.adam_mean_curve(law, SUCCESS, uniform, KL_WEIGHT, 0.01, steps, 0.9, BETA2)
 
 
-def test_closed_mean_curve_without_second_moments_is_the_exact_mean():
-    """Heavy ball: nothing to close; the same numbers as the finite-group dynamics, 1e-13."""
-    subject, hyper = made(8, "sgd"), Hyper(0.5, 0.9, 3, KL_WEIGHT)
-    exact = run(subject, "finite_group", cells(0.5, 0.9, 3, KL_WEIGHT), steps=40, dtype=np.float64).reward_mean[0]
-    np.testing.assert_allclose(closed_mean_curve(subject, hyper, 40), exact, rtol=0, atol=1e-13)
+def test_predicted_mean_curve_is_that_of_the_moments_of_every_batch():
+    """Adam fed with the mean and E[g^2] over every batch of two answers, 60 steps: to 1e-12. Planted: G = 3."""
+    chances = np.stack([1 - np.array(SUCCESS), SUCCESS], axis=-1)[None]
+    policy, reference = by_hand.softmax_of_arms(2), np.log(np.full((1, 2), 0.5))
+    hand = by_hand.Setting(policy, np.array([0.0, 1.0]), chances, reference, "dr_grpo", group_size=2)
+    theta, m, v, path = np.zeros(2), 0.0, 0.0, [np.zeros(2)]
+    for t in range(1, 61):
+        mean, covariance = by_hand.moments(hand, theta, theta, KL_WEIGHT)
+        m, v = 0.9 * m + 0.1 * mean, BETA2 * v + (1 - BETA2) * (mean**2 + np.diag(covariance))
+        theta = theta + 0.01 * m / (1 - 0.9**t) / (np.sqrt(v / (1 - BETA2**t)) + 1e-8)
+        path.append(theta)
+    expected = by_hand.expected_reward(hand, np.array(path))
+    np.testing.assert_allclose(mean_curve(2, 60), expected, rtol=0, atol=1e-12)
+    assert np.abs(mean_curve(3, 60) - expected).max() > 1e-4
 
 
 @pytest.mark.nightly

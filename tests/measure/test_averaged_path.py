@@ -132,18 +132,3 @@ def test_the_interval_threshold_at_rest_is_that_of_the_loop():
     np.testing.assert_allclose(found([4, 6, 8, 12]), [6.5, 9.2], rtol=1e-3)
     np.testing.assert_allclose(found([8, 12]), [np.nan, 9.2], rtol=1e-3)
     assert np.all(np.isnan(found([4, 6])))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"dynamics": "flow"}, "dynamics: expected one of"),
-        ({"times": 0}, "times: expected"),
-        ({"every": 0}, "every: expected"),
-        ({"hyper": HYPER._replace(momentum=1.0)}, "momentum: expected"),
-    ],
-)
-def test_bad_input_is_refused(learner, change, message):
-    given = {"dynamics": "mean_field", "hyper": HYPER, "times": 1, "every": 1} | change
-    with pytest.raises(ValueError, match=message):
-        averaged_path(learner, bandits=BANDITS, **given)

@@ -45,24 +45,13 @@ def named(rules):
     return next(iter(rules.values()))
 
 
-def moments_by_hand(bandit, place, old, kl_weight, **rules):
-    """(mean [D], covariance [D, D]) of one batch's gradient."""
-    made = setting(bandit, **rules)
-    theta, old = (np.asarray(x, float)[None] for x in (place, old))
-    batches, chances = by_hand.finite_batches(made)
-    chance = chances(made.policy(old))[0]
-    each = np.stack([by_hand.gradient(made, theta, old, batch, kl_weight)[0] for batch in batches])
-    mean = chance @ each
-    return mean, (each - mean).T @ (chance[:, None] * (each - mean))
-
-
 @pytest.mark.parametrize("rules", [*ON_GROUPS, *OTHERS, *LAWS], ids=named)
 def test_moments_of_a_batch_are_those_of_every_batch(rules):
     """Off policy, two contexts, the sampled KL loss, an entropy bonus: mean and covariance to 1e-12. Planted: two
     prompts have half the covariance."""
     rules = {"estimator": "ratio", "kl_estimator": "k3", "entropy_weight": 0.4, **rules}
     theta, old = PLACES["prompts"]
-    mean, covariance = moments_by_hand("prompts", theta, old, 0.6, **rules)
+    mean, covariance = by_hand.moments(setting("prompts", **rules), theta, old, 0.6)
     found = jax.jit(group_moments(learner("prompts", **rules)))(0.6, jnp.asarray(theta), jnp.asarray(old))
     np.testing.assert_allclose(found.mean, mean, atol=1e-12)
     np.testing.assert_allclose(found.covariance, covariance, atol=1e-12)
@@ -74,7 +63,7 @@ def test_moments_of_a_batch_are_those_of_every_batch(rules):
 def test_the_noise_of_the_theory_is_that_of_every_batch(rules):
     """Two noisy arms, options of the advantage, two prompts: in the direction (1, -1)/sqrt(2), to 1e-12."""
     theta = PLACES["arms"][0]
-    _, covariance = moments_by_hand("arms", theta, theta, 0.6, **rules, group_size=3)
+    _, covariance = by_hand.moments(setting("arms", **rules, group_size=3), theta, theta, 0.6)
     chosen = {"name": rules["advantage"], **rules["options"]["advantage"]}
     trained = learner("arms", **rules, group_size=3, prompts=2)
     policy = np.exp(np.asarray(trained.bandit.log_policy(jnp.asarray(theta))))[0]

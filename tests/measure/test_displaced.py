@@ -14,7 +14,6 @@ from bandit_lab.measure import (
     stack_bandits,
 )
 from bandit_lab.measure.boundary import first_crossing
-from bandit_lab.simulation.one_kernel import in_use, one_kernel_enabled
 
 
 def rates_of(trained, grid):
@@ -82,48 +81,6 @@ def test_finite_groups_run_alone_and_stacked(group_size):
     )
     assert np.isfinite(alone).all()
     np.testing.assert_allclose(stacked, alone, rtol=1e-4)  # brackets are 2^-13 of a step of 0.54 in the logarithm
-
-
-def test_an_error_in_one_block_stops_the_others(monkeypatch):
-    trained, grid = learner("grpo", two_arm()), mixed_cells(600)
-    looks = []
-
-    def watch(who, first, readings, sizes):
-        looks.append(len(who))
-        if len(looks) == 5:
-            raise FloatingPointError("seen")
-        return np.zeros(len(who), bool)  # never done: only the error can end this
-
-    lanes = displaced.DisplacedRuns(grid, *np.zeros((3, 600, 2)))
-    monkeypatch.setattr(displaced, "THREADS", 2)
-    with pytest.raises(FloatingPointError, match="seen"):
-        displaced.run_displaced(trained, "mean_field", lanes, watch)
-
-
-def test_one_kernel_and_plain_program_agree():
-    """The tag only changes how the program is compiled: the same rates up to rounding errors of the displacement."""
-    trained, grid = learner("grpo", two_arm()), mixed_cells(64)
-    tagged = rates_of(trained, grid)
-    with one_kernel_enabled(False):
-        plain = rates_of(trained, grid)
-    np.testing.assert_allclose(tagged, plain, rtol=1e-5, atol=1e-8)
-    assert np.any(tagged > 0)
-    assert np.any(tagged < 0)
-
-
-def test_programs_that_cannot_be_one_kernel_leave_the_switch_alone():
-    """A lag's ring never is; threads that turned the switch off and on around it could leave it off for everyone."""
-    trained, grid = learner("grpo", two_arm(), staleness="lag"), mixed_cells(600)
-    watched = []
-
-    def watch(who, first, readings, sizes):
-        watched.append(in_use())
-        return np.ones(len(who), bool)
-
-    displaced.run_displaced(trained, "mean_field", displaced.DisplacedRuns(grid, *np.zeros((3, 600, 2))), watch)
-    assert watched
-    assert all(watched)
-    assert in_use()
 
 
 def test_rough_scan_finds_what_the_good_test_says():

@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from growth_of_drawn_ages import drawn_ages_boundary, growth_of_drawn_ages
+from growth_of_drawn_ages import growth_of_drawn_ages
 from settings import cells, learner, nightly_but
 
 from bandit_lab.bandits import two_arm
-from bandit_lab.grpo import Hyper, Optimizer, Random, init, update
+from bandit_lab.grpo import Hyper, Random, init, update
 from bandit_lab.grpo.staleness.random_ages import age_at, age_shares
-from bandit_lab.measure import find_fixed_point, generic_direction, learning_rate_boundary, measure_stiffness
-from bandit_lab.simulation import DYNAMICS, run
+from bandit_lab.measure import find_fixed_point, generic_direction, measure_stiffness
+from bandit_lab.simulation import DYNAMICS
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
     lyapunov_threshold,
@@ -45,15 +45,6 @@ def test_drawn_ages_have_the_geometric_law():
     np.testing.assert_allclose(expected[:3], [(1 - q), (1 - q) * q, (1 - q) * q**2], rtol=1e-14)
     assert np.all(np.abs(shares - expected) <= 5 * error)
     assert np.any(np.abs(shares[1:] - expected[:-1]) > 5 * error[1:])
-
-
-def test_mean_age_zero_is_on_policy():
-    """The same policy acts, in another program: equal up to rounding (declared: 1e-13)."""
-    grid = cells(0.5, 0.5, [0.0, 0.0])
-    on_policy = run(learner("grpo", ARMS), "mean_field", cells(0.5, 0.5, [1, 1]), steps=50, dtype=np.float64)
-    for name in ("random", "random_mean"):
-        found = run(frozen(name, 0.0), "mean_field", grid, steps=50, dtype=np.float64)
-        np.testing.assert_allclose(found.reward_mean, on_policy.reward_mean, rtol=1e-13)
 
 
 def test_drawn_policies_are_as_old_as_their_ages():
@@ -105,40 +96,6 @@ def test_without_ages_a_displacement_and_its_square_shrink_by_the_same_factor_ev
     assert np.all(found.error < 1e-4)
 
 
-def test_averaged_staleness_without_momentum_is_ema_momentum():
-    """The same run, step by step, as on-policy EMA with momentum q whose average starts at the first gradient."""
-    mean_age, steps = 3.5, 60
-    q = mean_age / (1 + mean_age)
-    stale = learner("grpo", ARMS, "random_mean", horizon=steps)
-    ema = learner("grpo", ARMS, optimizer=Optimizer("sgd_ema"))
-    hyper = Hyper(jnp.array(0.8), jnp.array(0.0), jnp.array(mean_age), jnp.array(1.0))
-    ema_hyper = hyper._replace(momentum=jnp.array(q), refresh_interval=jnp.int32(1))
-    theta = ARMS.initial_parameters
-    first, second = init(stale, hyper, theta), init(ema, ema_hyper, theta)
-    key, paths = jax.random.key(0), []
-    start = DYNAMICS["mean_field"](ema)(key, 1.0, theta, theta).value
-    second = second._replace(optimizer=jax.tree.map(lambda x: -start if x.ndim else x, second.optimizer))
-    for _ in range(steps):
-        first, _ = update(stale, DYNAMICS["mean_field"](stale), hyper, key, first)
-        second, _ = update(ema, DYNAMICS["mean_field"](ema), ema_hyper, key, second)
-        paths.append((first.theta, second.theta))
-    stale_path, ema_path = np.array(paths).swapaxes(0, 1)
-    np.testing.assert_allclose(stale_path, ema_path, rtol=1e-12)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("mean_age", "momentum"), nightly_but([(1.5, 0.0)], [(1.5, 0.0), (1.5, 0.5)]))
-def test_threshold_of_the_age_averaged_drift(mean_age, momentum):
-    """Bracketed from runs to 1e-3; both kinds: flip without momentum, pair with it."""
-    trained = frozen("random_mean", mean_age)
-    theta, direction, stiffness = at_fixed_point(trained)
-    predicted = averaged_threshold(mean_age, momentum)
-    grid = np.geomspace(0.5, 2.0, 4) * predicted.kappa / stiffness
-    found = learning_rate_boundary(trained, "mean_field", cells(1.0, momentum, mean_age), theta[None], direction, grid)
-    assert found.value[0] * stiffness == pytest.approx(predicted.kappa, rel=1e-3)
-    assert predicted.bifurcation == ("flip" if momentum == 0 else "neimark_sacker")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("mean_age", "momentum"), nightly_but([(3.0, 0.5)], [(9.0, 0.0), (3.0, 0.5)]))
 def test_thresholds_with_drawn_ages(mean_age, momentum):
@@ -172,34 +129,3 @@ def test_thresholds_with_drawn_ages(mean_age, momentum):
         assert growth.rate[2] > 5 * error[2]
         assert abs(growth.rate[3]) > 5 * error[3]
     assert averaged_threshold(mean_age, momentum).kappa > 1.5 * typical > 1.5 * mean_square
-
-
-@pytest.mark.nightly
-def test_boundary_with_drawn_ages_is_bracketed():
-    """Mean age 1, mu = 0: bisected mean-square boundary within 3 % of the closed form; far from the average's."""
-    trained = frozen("random", 1.0)
-    theta, direction, stiffness = at_fixed_point(trained)
-    predicted = mean_square_threshold(1.0, 0.0)
-    found = drawn_ages_boundary(
-        trained,
-        "mean_field",
-        cells(1.0, 0.0, 1.0),
-        theta[None],
-        direction,
-        np.array([0.5, 2.0]) * predicted / stiffness,
-        rate="mean_square",
-        steps=1500,
-        runs=1024,
-        bisections=6,
-    )
-    assert found.value[0] * stiffness == pytest.approx(predicted, rel=0.03)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"), [({"rate": "median"}, ("rate", "typical")), ({"steps": 10}, ("steps", "72"))]
-)
-def test_bad_arguments_are_named(change, words):
-    trained = frozen("random", 1.0)
-    with pytest.raises(ValueError, match=r".") as caught:
-        growth_of_drawn_ages(trained, "mean_field", cells(1.0), np.zeros((1, 2)), np.ones(2), **change)
-    assert all(word in str(caught.value) for word in words)

@@ -129,13 +129,3 @@ def test_practical_boundary(size, prompts, interval):
     assert found < 0.8 * deterministic
     colder = boundary(4 * prompts)
     assert colder is None or abs(found / colder - 1) > 0.08
-
-
-@pytest.mark.parametrize("name", ["steps", "seeds"])
-def test_bad_arguments_are_named(name):
-    options = {"steps": 4, "seeds": 4, name: 0}
-    with pytest.raises(ValueError, match=name):
-        measure_escape(learner(), cells(0.1), np.zeros((1, 3)), -1.0, 1.0, **options)
-    escape = Escape(np.ones((1, 2), int), np.zeros((1, 2)), np.zeros((1, 2)), 5)
-    with pytest.raises(ValueError, match="after"):
-        escape.rate(5)

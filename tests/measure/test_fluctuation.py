@@ -2,13 +2,7 @@
 
 import numpy as np
 import pytest
-from fluctuation_of_runs import (
-    GROUPS,
-    Fluctuation,
-    _moments,
-    measure_fluctuation,
-    slope,
-)
+from fluctuation_of_runs import measure_fluctuation, pooled, slope
 from noise_plan import BANDITS, SETTINGS, case, plan
 from settings import cells, learner, nightly_but
 
@@ -32,35 +26,15 @@ def ar1(seeds, steps, decay, seed=0):
     return series
 
 
-def pooled(series, lags=0, spectrum=False):
-    """A Fluctuation of one cell and one observable from series [seeds, steps]."""
-    means, products, power = _moments(series[None, :, :, None], lags, spectrum)
-    grouped = [x.reshape(GROUPS, -1, *x.shape[1:]).mean(axis=1) for x in (means, products)]
-    power = power.reshape(GROUPS, -1, *power.shape[1:]).mean(axis=1) if spectrum else None
-    return Fluctuation(*grouped, power, series.shape[1])
-
-
 def test_estimators_recover_a_known_process():
-    """AR(1), unit variance, decay 0.8, mean 0.3: n = 1,024 x 256, seed 0, |z| <= 5 on every number (false alarm
-    below 2e-4).
+    """AR(1), unit variance, decay 0.8, mean 0.3: n = 1,024 x 256, seed 0, |z| <= 5 on both numbers (false alarm 1e-6).
 
-    Planted: a lag off by one (autocovariance read one step late), and a variance about each run's own mean.
+    Planted: a variance about each run's own mean.
     """
-    decay, steps = 0.8, 256
-    found = pooled(ar1(1024, steps, decay) + 0.3, lags=60, spectrum=True)
-    expected = decay ** np.arange(61)
-    covariance = found.autocovariance()
-    z = (covariance.value[0, 0] - expected) / covariance.error[0, 0]
-    assert np.max(np.abs(z)) <= 5
-    assert np.max(np.abs((covariance.value[0, 0, 1:] - expected[:-1]) / covariance.error[0, 0, 1:])) > 5
-    shift = found.shift()
+    series = ar1(1024, 256, 0.8)
+    found = pooled([series[None, :700, :, None] + 0.3, series[None, 700:, :, None] + 0.3])
+    shift, variance, own = found.shift(), found.variance(), series.var(axis=1)
     assert abs(shift.value[0, 0] - 0.3) <= 5 * shift.error[0, 0]
-    lags = np.arange(1, steps)
-    frequencies = found.frequencies()
-    smoothed = 1 + 2 * np.cos(np.outer(frequencies, lags)) @ ((1 - lags / steps) * decay**lags)
-    power = found.spectrum()
-    assert np.max(np.abs((power.value[0, 0] - smoothed) / power.error[0, 0])) <= 5
-    variance, own = found.variance(), ar1(1024, steps, decay).var(axis=1)
     assert abs(variance.value[0, 0] - 1) <= 5 * variance.error[0, 0]
     assert abs(own.mean() - 1) > 5 * own.std() / np.sqrt(1024)
 
@@ -275,47 +249,3 @@ def test_variance_falls_as_the_square_of_the_group_size_at_one_half():
     assert abs(found.value - theirs.value) <= 4 * found.error
     assert float(found.value) == pytest.approx(-2, abs=0.1)
     assert values[-1] + 4 * errors[-1] < values[0] / 4
-
-
-def test_correlation_time_and_spectrum():
-    """Two arms, GRPO, G = 8, N = 1, mu = 0 and 0.9: 2,048 seeds.
-
-    Autocovariance within 4.5 errors; the spectrum within 5 at every frequency, its finite record included. Planted: one
-    step of lag too many; momentum forgotten.
-    """
-    one = case("two_arms", "grpo", 8)
-    settings = [(1, 0.0), (1, 0.9)]
-    rates = [one.rate_for(LARGEST["two_arms"], m, n, 0.1) for n, m in settings]
-    lags = int(2 * max(one.relaxation(r, m, n) for r, (n, m) in zip(rates, settings, strict=True)))
-    found = measured(one, rates, settings, window=8, seeds=2048, lags=lags, spectrum=True)
-    covariance, direction = found.autocovariance(), np.array([np.sqrt(2)])
-    for c, (n, m) in enumerate(settings):
-        expected = theory.correlation(one.loop(m), rates[c], n, one.noise, direction, maps=lags)
-        z = (covariance.value[c, 0] - expected.autocovariance) / covariance.error[c, 0]
-        assert np.max(np.abs(z)) <= 4.5
-        late = (covariance.value[c, 0, 1:] - expected.autocovariance[:-1]) / covariance.error[c, 0, 1:]
-        assert np.max(np.abs(late)) > 5
-        every = theory.correlation(one.loop(m), rates[c], n, one.noise, direction, maps=found.steps - 1)
-        lag = np.arange(1, found.steps)
-        waves = np.cos(np.outer(found.frequencies(), lag)) @ ((1 - lag / found.steps) * every.autocovariance[1:])
-        smoothed = every.autocovariance[0] + 2 * waves
-        power = found.spectrum()
-        assert np.max(np.abs(power.value[c, 0] - smoothed) / power.error[c, 0]) <= 5
-        plain = theory.spectrum(one.loop(0.0), rates[c] / (1 - m), n, one.noise, direction, found.frequencies())
-        assert (np.max(np.abs(power.value[c, 0] - plain) / power.error[c, 0]) > 5) == (m > 0)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [({"seeds": 100}, ("seeds", "64")), ({"steps": 3, "lags": 5}, ("steps", "6")), ({"burn_in": -1}, ("burn_in", "0"))],
-)
-def test_bad_arguments_are_named(change, words):
-    options = {"burn_in": 0, "steps": 8, "seeds": 64, **change}
-    with pytest.raises(ValueError, match=r".") as caught:
-        measure_fluctuation(learner(), cells(0.1), np.zeros((1, 3)), **options)
-    assert all(word in str(caught.value) for word in words)
-
-
-def test_a_spectrum_that_was_not_recorded_is_refused():
-    with pytest.raises(ValueError, match="spectrum=False"):
-        pooled(ar1(64, 16, 0.5)).spectrum()

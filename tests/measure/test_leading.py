@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab.bandits import BANDITS, k_arm
+from bandit_lab.bandits import k_arm
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.measure.fixed_point import find_fixed_point
@@ -127,34 +126,3 @@ def test_an_absent_part_is_zero_and_too_many_are_refused():
         leading_stiffness(learner, "mean_field", KL, theta, count=6)
     with pytest.raises(ValueError, match="part: expected one of both, fresh, stale, got 'old'"):
         leading_stiffness(learner, "mean_field", KL, theta, part="old")
-
-
-def test_jax_is_in_double_precision_here():
-    assert jnp.zeros(()).dtype == jnp.float64
-
-
-@pytest.mark.parametrize("name", ["neural", "k_arm"])
-def test_scores_are_the_same_by_either_mode(name):
-    """More parameters than actions and the other way about, against plain forward and reverse mode."""
-    from bandit_lab.measure.directions import scores_at
-
-    bandit = BANDITS.build(name, {"width": 2} if name == "neural" else {"rewards": [0.9, 0.5, 0.1]})
-    theta = jnp.asarray(bandit.initial_parameters) + 0.3
-    found = np.asarray(scores_at(bandit, theta))
-    for mode in (jax.jacfwd, jax.jacrev):
-        np.testing.assert_allclose(found, mode(bandit.log_policy)(theta), rtol=1e-9, atol=1e-14)
-
-
-def test_a_fixed_point_asks_for_the_drift_more_often_than_for_its_jacobian(monkeypatch):
-    from bandit_lab.measure import fixed_point
-
-    asked = {"_value": 0, "_jacobian": 0}
-    for name in asked:
-
-        def counted(*parts, name=name, plain=getattr(fixed_point, name)):
-            asked[name] += 1
-            return plain(*parts)
-
-        monkeypatch.setattr(fixed_point, name, counted)
-    assert fixed_point.find_fixed_point(Learner(k_arm([0.9, 0.5, 0.1])), "mean_field", 0.5).exists
-    assert asked["_value"] > 3 * asked["_jacobian"] > 0

@@ -131,16 +131,6 @@ def test_long_blocks_follow_the_recurrence(kl_weight):
     np.testing.assert_allclose(seen[1:], success_recurrence(seen[:-1], 0.009, kl_weight), atol=1e-8)
 
 
-def test_a_block_comes_to_the_recurrence_exponentially():
-    """Log distance within the first block: slope log(1 - eta lambda_fresh) at its end point to 2 %, no momentum."""
-    ages, rate, start = np.array([200, 250, 300]), 0.05, 0.009
-    target = success_recurrence(np.array(start), start, 2.5)
-    within = cells(rate, 0.0, 1000, 2.5)
-    rewards = trajectories(disfavoured(start), "mean_field", within, steps=300, dtype=np.float64)[0, 0]
-    slope = np.polyfit(ages, np.log(np.abs(rewards[ages] - target)), 1)[0]
-    assert slope == pytest.approx(np.log(1 - rate * 2 * 2.5 * target * (1 - target)), rel=0.02)
-
-
 def test_period_two_and_runaway():
     """p_ref = .009: KL weight 1.2 alternates between .0699 and .1926; 0.5 runs to the vertex; 2.5 settles."""
     subject = disfavoured(0.009)

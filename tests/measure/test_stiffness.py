@@ -62,19 +62,6 @@ def test_fresh_and_stale_parts_agree_with_their_closed_forms(estimator, dynamics
     np.testing.assert_allclose(report.stale, basis.T @ split.stale @ basis, atol=1e-10)
 
 
-def test_default_setting_has_the_documented_fixed_point():
-    point = find_fixed_point(learner("grpo", two_arm()), "mean_field", 1.0)
-    assert np.ptp(point.theta) == pytest.approx(2.0264, abs=5e-5)
-    assert measure_stiffness(learner("grpo", two_arm()), "mean_field", 1.0, point).largest == pytest.approx(
-        0.1382, abs=5e-5
-    )
-
-
-def test_two_fixed_arms_without_std_have_the_tilted_reference_as_fixed_point():
-    point = find_fixed_point(learner("dr_grpo", two_arm((1.0, 0.0))), "mean_field", 0.7)
-    assert point.policy[0, 0] == pytest.approx(1 / (1 + np.exp(-1 / 0.7)), rel=1e-12)
-
-
 @pytest.mark.parametrize(
     ("rewards", "reference", "kl_weight"),
     [

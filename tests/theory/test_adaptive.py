@@ -19,7 +19,6 @@ from bandit_lab.theory.fixed_points import fixed_points, mean_drift
 from bandit_lab.theory.gradient_noise import binary_covariance
 from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.signal import BinarySignal
-from bandit_lab.theory.stability import first_unstable_learning_rate
 from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.stiffness import Split, stiffness_split
 
@@ -46,22 +45,6 @@ def test_preconditioned_spectrum_is_that_of_the_product():
     np.testing.assert_allclose(np.sort(np.linalg.eigvals(decayed.fresh + decayed.stale).real), np.sort(product) + 0.3)
 
 
-@pytest.mark.parametrize("model", ["refresh", "lag", "pipeline"])
-def test_threshold_against_a_frozen_adam_step(model):
-    """Spectral radius of the K-dimensional update with v held, built without symmetrising: 1 at the threshold."""
-    _, _, noise, split = setting()
-    moment, interval, beta1 = noise_second_moment(noise), 4, 0.9
-    threshold = adaptive_threshold(split, moment, model, interval, beta1, 1e-8)
-    scale = np.diag(1 / (np.sqrt(moment) + 1e-8))
-    loop = LinearLoop(scale @ split.fresh, scale @ split.stale, beta1, model, "ema")
-    for factor, unstable in ((0.999, False), (1.001, True)):
-        radius = np.abs(np.linalg.eigvals(loop.map(factor * threshold.kappa, interval)))
-        assert (np.sort(radius)[-1] > 1 + 1e-9) == unstable
-    scaled = precondition(split, moment)
-    found = first_unstable_learning_rate(LinearLoop(scaled.fresh, scaled.stale, beta1, model, "ema"), interval)
-    assert found.value == pytest.approx(threshold.kappa, rel=1e-9)
-
-
 def test_threshold_falls_with_group_size_as_its_square_root():
     """v ~ 1/G, so the threshold ~ G^-1/2 once the stiffness has settled: fitted slope -0.50 +- 0.02."""
     sizes = np.array([256, 1024, 4096])
@@ -70,12 +53,6 @@ def test_threshold_falls_with_group_size_as_its_square_root():
         _, _, noise, split = setting(size=int(size))
         values.append(adaptive_threshold(split, noise_second_moment(noise), "refresh", 4).kappa)
     assert np.polyfit(np.log(sizes), np.log(values), 1)[0] == pytest.approx(-0.5, abs=0.02)
-
-
-def test_noise_free_second_moment_is_refused():
-    _, _, _, split = setting()
-    with pytest.raises(ValueError, match="second_moment"):
-        precondition(split, np.zeros(5))
 
 
 def sampled_adam(size, rate, beta1, beta2, steps, seeds, seed, start):

@@ -110,22 +110,3 @@ def test_mean_and_covariance_of_an_update_are_those_of_the_simulation(size, prom
     np.testing.assert_allclose(found, exact.covariance, rtol=1e-9, atol=1e-13)
     other = central_flow.update_covariance(groups(size + 1, prompts), theta, basis)
     assert np.max(np.abs(other - exact.covariance)) > 1e-3 * np.max(np.abs(found))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("old", 1, 0.0, 0.1, 1, 1), "staleness: expected"),
-        (("refresh", 2, 0.0, 0.1, 1, 3), "every: expected a positive multiple of 2, whole blocks, got 3"),
-        (("refresh", 1, 0.0, 0.0, 1, 1), "learning_rate: expected a number > 0"),
-    ],
-)
-def test_settings_out_of_range_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        central_path(groups(), *options)
-
-
-@pytest.mark.parametrize(("law", "key"), [(("dapo", 8), "advantage"), (("grpo", None), "group_size")])
-def test_groups_without_a_closed_form_are_refused(law, key):
-    with pytest.raises(ValueError, match=f"{key}: expected"):
-        groups_of(theory.climb_of(BANDIT, WEIGHT), theory.GroupLaw(*law))

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from experiments.shared.cluster import Cluster, _Run, ages_of
+from experiments.shared.cluster import Cluster, ages_of
 from experiments.shared.theory.cluster_age import cluster_age
 
 LAYOUTS = {
@@ -32,27 +32,6 @@ def test_mean_age_is_that_of_the_events(name):
     assert predicted.seconds_per_update == pytest.approx(found.seconds_per_update, rel=0.06)
 
 
-@pytest.mark.parametrize("name", ["long tail", "more answers at once"])
-def test_a_formula_without_the_tail_of_the_lengths_is_seen(name):
-    layout = Cluster(**LAYOUTS[name])
-    defect = cluster_age(**asdict(layout) | {"spread": 0.0})
-    assert defect.starts != pytest.approx(ages_of(layout, 150, 30, seed=1).mean_age, rel=0.08)
-
-
-def test_ages_add_up_to_what_is_begun_at_the_updates(monkeypatch):
-    """The identity behind the formula, of one run: every update adds one to the age of all that is begun and not taken.
-
-    Exact but for what is left at the end of the run, at most 5 of 400 updates' worth.
-    """
-    run = _Run(Cluster(spread=1.0), updates=400, warm_up=0, seed=4)
-    begin, publish = run._next, run._publish
-    begun, waiting = [], []
-    monkeypatch.setattr(run, "_next", lambda: begun.append(1) or begin())
-    monkeypatch.setattr(run, "_publish", lambda: waiting.append(len(begun) / 256 - run.version - 1) or publish())
-    run.environment.run(until=run.done)
-    assert run.counted().mean_age == pytest.approx(np.mean(waiting), rel=5 / 400)
-
-
 def test_equal_answers_have_the_age_that_one_counts():
     """Eight answers of 30 s at a time, eight to an update of 10 s: each batch begins before the update of the last."""
     layout = Cluster(engines=1, concurrency=8, group_size=1, batch=8, spread=0.0, train_seconds=10.0)
@@ -75,17 +54,3 @@ def test_a_bound_on_the_age_is_kept_and_the_seed_decides():
     np.testing.assert_array_equal(found.starts, ages_of(layout, 100, 10, seed=7).starts)
     assert ages_of(layout, 100, 10, seed=8).mean_age != found.mean_age
     assert ages_of(Cluster(spread=1.5), 100, 10, seed=7).starts.size > 3
-
-
-@pytest.mark.parametrize(("settings", "complaint"), [
-    ({"engines": 0}, "cluster.engines: expected an integer >= 1, got 0"),
-    ({"answer_seconds": 0.0}, "cluster.answer_seconds: expected a number > 0"),
-    ({"spread": -1.0}, "cluster.spread: expected a number >= 0"),
-    ({"weights": "later"}, "cluster.weights: expected one of in_flight, drained"),
-    ({"queue": 8}, "cluster.queue: expected at least the 32 groups of a batch, got 8"),
-    ({"train_seconds": 60.0}, "cluster.queue: expected a bound on what waits"),
-    ({"enginse": 2}, "cluster: expected one of engines, concurrency"),
-], ids=lambda value: str(value)[:24])  # fmt: skip
-def test_a_layout_that_cannot_be_is_refused(settings, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        Cluster.of(settings)

@@ -93,14 +93,3 @@ def test_limit_of_temperatures_near_one():
     ):
         limit = theory.collapse_asymptote(means, reference, 1.05)
         assert theory.critical_collapse(means, reference, 1.05, *more).kl_weight == pytest.approx(limit, rel=0.01)
-
-
-def test_with_another_reference_the_limit_is_no_bound():
-    """Found among forty random bandits."""
-    means, reference = (0.792, 0.605, 0.861), np.array([0.701, 0.081, 0.218])
-    limit = theory.collapse_asymptote(means, reference, 2.6)
-    assert theory.critical_collapse(means, reference, 2.6).kl_weight > 1.02 * limit
-
-
-def test_policies_own_answers_never_collapse():
-    assert theory.critical_collapse((1.0, 0.5, 0.0), even(3), 1.0) is None

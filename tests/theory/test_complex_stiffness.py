@@ -7,7 +7,7 @@ import pytest
 
 from bandit_lab import theory
 from bandit_lab.theory.block_map import LinearLoop
-from bandit_lab.theory.stability import eigenvalues, first_oscillating_learning_rate, first_unstable_learning_rate
+from bandit_lab.theory.stability import first_unstable_learning_rate
 
 MODELS = ("refresh", "lag", "pipeline")
 
@@ -83,13 +83,3 @@ def test_three_fixed_arms_of_an_independent_calculation():
         found = kappa * math.cos(angle) / theory.leading_order(interval, momentum)
         half_a_digit = 0.00501 if over_law > 1 else 0.000501
         assert found == pytest.approx(over_law, abs=half_a_digit), (model, interval, momentum)
-
-
-def test_a_complex_stiffness_rings_at_every_learning_rate():
-    for model in MODELS:
-        loop = LinearLoop(np.zeros((2, 2)), turned(0.3), 0.5, model)
-        for rate in (1e-6, 1e-3, 1e-1):
-            assert abs(eigenvalues(loop.map(rate, 3))[0].imag) > 0.1 * rate
-        onset = first_oscillating_learning_rate(loop, 3)
-        assert onset.value == 0
-        assert "complex" in onset.reason

@@ -6,7 +6,7 @@ import pytest
 
 from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.two_arm import mean_only_law, sinh_law
-from experiments.shared.theory.contextual import Prompts, contextual_curve, evenly_trained, prompt_gradients
+from experiments.shared.theory.contextual import Prompts, contextual_curve, prompt_gradients
 
 TIME = np.linspace(0, 60, 13)
 
@@ -30,12 +30,6 @@ def test_orthogonal_prompts_follow_the_two_arm_laws(advantage, two_arm_law):
     law = np.asarray(two_arm_law(jnp.asarray(clock), -jnp.array([0.5, 1.0, 2.0])))
     np.testing.assert_allclose(contextual_curve(TIME, prompts(0.0), GroupLaw(advantage)), law, atol=1e-7)
     assert np.max(np.abs(contextual_curve(TIME, prompts(0.3), GroupLaw(advantage)) - law)) > 0.05
-
-
-def test_even_shares_are_those_of_the_prompts_that_are_trained():
-    one = prompts(0.3)
-    np.testing.assert_array_equal(evenly_trained(*one[:3]).share, one.share)
-    np.testing.assert_array_equal(evenly_trained(*one[:3], trained=2).share, [0.5, 0.5, 0.0])
 
 
 def test_what_is_not_trained_on_moves_only_through_shared_features():

@@ -155,20 +155,6 @@ def test_practical_threshold_rises_with_the_number_of_prompts():
     assert collapse_probability(cold, 4.6, 100) < 0.3 < collapse_probability(hot, 4.6, 100)
 
 
-@pytest.mark.parametrize(
-    ("build", "name"),
-    [
-        (lambda: TwoArmChain((0.9, 0.1), GroupLaw(), 1.0, 0.1), "group_size"),
-        (lambda: TwoArmChain((0.9, 0.1), GroupLaw("sign", 4), 1.0, 0.1), "advantage"),
-        (lambda: TwoArmChain((0.9, 0.1), GroupLaw("grpo", 4), 1.0, -0.1), "learning_rate"),
-        (lambda: diffusion(BinarySignal(GroupLaw(), (0.9, 0.1)), 1.0, 0.1), "group_size"),
-    ],
-)
-def test_bad_chains_are_named(build, name):
-    with pytest.raises(ValueError, match=name):
-        build()
-
-
 def test_staleness_bias_is_first_order_in_lag_times_learning_rate():
     """Error of the first-order bias against the drift itself falls with the square of the lag: order 2.00 +- 0.1."""
     signal, reference = BinarySignal(GroupLaw("grpo"), (0.9, 0.4, 0.1)), np.ones(3) / 3

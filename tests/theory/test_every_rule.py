@@ -7,7 +7,7 @@ from by_hand_settings import VARIED
 
 from bandit_lab.theory import BinarySignal, GroupLaw, MomentSignal, stiffness_split
 from bandit_lab.theory.fixed_points import attracting_fixed_point, mean_drift
-from bandit_lab.theory.gradient_noise import leading_covariance, reward_atoms
+from bandit_lab.theory.gradient_noise import binary_covariance, leading_covariance, reward_atoms
 from bandit_lab.theory.group_law import ADVANTAGES
 from bandit_lab.theory.signal import MOMENT_ADVANTAGES, fisher
 from experiments.shared.theory.contextual import contextual_curve, evenly_trained
@@ -68,6 +68,17 @@ def test_factor_slope_and_mean_advantage_are_those_of_every_group(rule, chosen, 
     if chosen and not (infinite and "ddof" in chosen):
         default = by_hand.mean_update(made(rule, {}, size), THETA, THETA, 0.0, infinite)
         assert np.max(np.abs(default - signal.factor(policy) * (fisher(policy) @ SUCCESS))) > 1e-3
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize(("rule", "chosen"), EVERY)
+def test_covariance_of_a_group_is_that_of_every_group(rule, chosen, size):
+    """Without a KL term, and with the k3 loss, whose slope per action is 1 - reference/policy."""
+    policy, hand = policy_at(THETA), made(rule, chosen, size, kl_estimator="k3")
+    for weight in (0.0, 0.8):
+        penalty = weight * (1 - np.exp(LOG_REFERENCE[0]) / policy)
+        found = binary_covariance(GroupLaw(rule, size, **chosen), SUCCESS, policy, penalty)
+        np.testing.assert_allclose(found, by_hand.moments(hand, THETA, THETA, weight)[1], atol=1e-13)
 
 
 VALUES, GRADED = (-0.4, 0.5, 1.3), np.eye(3)[None][:, [2, 0, 1]] * 0.7 + 0.1

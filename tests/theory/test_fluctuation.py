@@ -1,4 +1,4 @@
-"""Correlation in time, spectrum and early warning of the stationary fluctuation; group size and curvature."""
+"""Early warning of the stationary fluctuation, group size and curvature. Correlations: test_every_convention.py."""
 
 import numpy as np
 import pytest
@@ -7,53 +7,11 @@ from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.fluctuation import correlation, early_warning, spectrum
 from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.group_size import factor_expansion, group_shift
-from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.thresholds import exact
 from experiments.shared.theory.curvature import directional_curvature, one_logit_curvature, spread_bound, uniform_bound
 
 LOOP = LinearLoop(np.array([[0.5, 0.1], [0.1, 0.3]]), np.array([[0.3, -0.2], [0.1, 0.4]]), 0.6)
 NOISE, PROBE = np.array([[1.0, 0.3], [0.3, 0.5]]), np.array([1.0, -0.5])
-
-
-def test_correlation_of_first_order_descent_is_a_geometric_law():
-    for interval in (1, 4):
-        kappa = 0.1
-        found = correlation(LinearLoop(0.0, 1.0, 0.0), kappa, interval, [[1.0]], np.ones(1))
-        rho = 1 - kappa * interval
-        np.testing.assert_allclose(found.autocovariance / found.autocovariance[0], rho ** np.arange(51), rtol=1e-10)
-        assert found.integrated_time == pytest.approx((1 + rho) / (1 - rho))
-        assert found.decay_time == pytest.approx(-interval / np.log(rho))
-
-
-@pytest.mark.parametrize("reuse", [False, True])
-def test_spectrum_is_the_fourier_sum_of_the_autocovariance(reuse):
-    omega = np.array([0.0, 0.4, 1.5, 3.0])
-    found = correlation(LOOP, 0.1, 3, NOISE, PROBE, maps=600, batch_reuse=reuse)
-    lags = np.arange(1, 601)
-    direct = found.autocovariance[0] + 2 * np.cos(np.outer(omega, lags)) @ found.autocovariance[1:]
-    density = spectrum(LOOP, 0.1, 3, NOISE, PROBE, omega, reuse)
-    np.testing.assert_allclose(density, direct, rtol=1e-9)
-    assert density[0] / found.autocovariance[0] == pytest.approx(found.integrated_time, rel=1e-9)
-    circle = np.linspace(0, 2 * np.pi, 4096, endpoint=False)
-    variance = stationary_covariance(LOOP, 0.1, 3, NOISE, reuse).covariance
-    assert spectrum(LOOP, 0.1, 3, NOISE, PROBE, circle, reuse).mean() == pytest.approx(PROBE @ variance @ PROBE)
-
-
-def test_autocovariance_by_simulation():
-    """4,000 chains x 200 blocks, seed 2, lag 2: within 5 standard errors of 4,000 draws; planted: lag off by one."""
-    rng, loop, interval = np.random.default_rng(2), LinearLoop(0.2, 0.8, 0.5), 3
-    x, v, blocks = np.zeros(4000), np.zeros(4000), []
-    for t in range(600):
-        if t % interval == 0:
-            rollout = x
-            blocks.append(x)
-        v = 0.5 * v + 0.15 * (rng.normal(size=4000) - 0.2 * x - 0.8 * rollout)
-        x = x + v
-    found = correlation(loop, 0.15, interval, [[1.0]], np.ones(1)).autocovariance
-    measured = np.mean([blocks[i] @ blocks[i + 2] / 4000 for i in range(100, 198)])
-    error = 5 * found[0] / np.sqrt(4000)
-    assert abs(measured - found[2]) < error
-    assert abs(measured - found[1]) > error
 
 
 def test_early_warning_diverges_like_the_inverse_distance():

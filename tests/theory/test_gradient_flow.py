@@ -55,12 +55,6 @@ def test_sharpness_by_two_routes():
     assert abs(dense[0] / dense[1] - 1) > 0.01
 
 
-def test_a_place_that_is_not_finite_has_no_stiffness():
-    found = stiffness_along(Learner(BANDIT), "mean_field", WEIGHT, np.stack([elsewhere(1), elsewhere(1) * np.nan]))
-    assert np.isfinite(found[0])
-    assert np.isnan(found[1])
-
-
 def test_parts_add_up_to_the_hessian_and_frozen_has_no_fresh_part():
     place = np.asarray(elsewhere(1))
     largest = theory.sharpness(climb(), "grpo", place[None])[0]
@@ -78,9 +72,3 @@ def test_the_flow_has_order_four():
     errors = [np.linalg.norm(end - ends[-1]) for end in ends[:-1]]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(4, abs=0.3)
     assert np.log2(errors[1] / errors[2]) == pytest.approx(4, abs=0.3)
-
-
-@pytest.mark.parametrize(("advantage", "estimator"), [("rloo", "frozen"), ("grpo", "clipped")])
-def test_what_has_no_potential_is_refused(advantage, estimator):
-    with pytest.raises(ValueError, match=r"(advantage|estimator): expected"):
-        theory.stiffness_parts(climb(), advantage, estimator, np.asarray(elsewhere(1)), 2)

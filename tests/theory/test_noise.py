@@ -1,5 +1,6 @@
-"""Gradient covariance by enumeration and sampling; stationary covariance by closed forms, scipy and simulation."""
+"""Gradient covariance in its limits and by sampling; stationary covariance by closed forms and by scipy."""
 
+import by_hand
 import numpy as np
 import pytest
 from scipy.linalg import solve_discrete_lyapunov
@@ -13,7 +14,7 @@ from bandit_lab.theory.gradient_noise import (
     leading_covariance,
     reward_atoms,
 )
-from bandit_lab.theory.group_law import ADVANTAGES, GroupLaw, binomial_weights
+from bandit_lab.theory.group_law import GroupLaw, binomial_weights
 from bandit_lab.theory.signal import fisher
 from bandit_lab.theory.stationary import (
     logit_std,
@@ -25,20 +26,7 @@ from bandit_lab.theory.stationary import (
     stationary_covariance,
 )
 
-from .witness import advantages, enumerate_group
-
 SUCCESS, POLICY = np.array([0.9, 0.4, 0.15]), np.array([0.2, 0.5, 0.3])
-
-
-@pytest.mark.parametrize("rule", ADVANTAGES)
-@pytest.mark.parametrize("size", [2, 4])
-def test_binary_covariance_is_the_enumerated_one(rule, size):
-    _, exact = enumerate_group(rule, SUCCESS, POLICY, size, 0.02, 1)
-    np.testing.assert_allclose(binary_covariance(GroupLaw(rule, size, 0.02, 1), SUCCESS, POLICY), exact, atol=1e-14)
-    penalty = 0.8 * (1 - np.array([0.3, 0.3, 0.4]) / POLICY)
-    _, exact = enumerate_group(rule, SUCCESS, POLICY, size, 0.02, 1, penalty)
-    found = binary_covariance(GroupLaw(rule, size, 0.02, 1), SUCCESS, POLICY, penalty)
-    np.testing.assert_allclose(found, exact, atol=1e-14)
 
 
 @pytest.mark.parametrize("rule", ["grpo", "dapo", "dr_grpo", "rloo", "tempered"])
@@ -75,7 +63,7 @@ def sampled_covariance(rule, rewards, policy, size, groups, seed):
     rng = np.random.default_rng(seed)
     actions = rng.choice(len(policy), p=policy, size=(groups, size))
     values = np.asarray(rewards)[actions]
-    weights = np.array([advantages(rule, row, 0.0, 0) for row in values]) / size
+    weights = by_hand.ADVANTAGES[rule](values, np.full(values.shape, 1 / size), size) / size
     g = np.stack([(weights * (actions == a)).sum(1) for a in range(len(policy))], 1)
     g = g - weights.sum(1, keepdims=True) * policy
     centred = g - g.mean(0)
@@ -137,46 +125,6 @@ def test_scalar_closed_forms(momentum):
         again = stationary_covariance(loop, tiny, interval, noise, batch_reuse=True)
         assert fresh.average[0, 0] == pytest.approx(small, rel=2e-3)
         assert again.covariance[0, 0] == pytest.approx(interval * small, rel=2e-3)
-
-
-def simulate_variance(loop, rate, interval, root, steps, seeds, seed, reuse):
-    """Plain simulation of many noisy linear loops: covariance of the position over seeds and the later half."""
-    rng = np.random.default_rng(seed)
-    n, scale = loop.size, 1 - loop.momentum if loop.convention == "ema" else 1.0
-    x, v = np.zeros((seeds, n)), np.zeros((seeds, n))
-    history, total = [x], np.zeros((n, n))
-    draw = None
-    for t in range(steps):
-        block = t - t % interval
-        source = {"refresh": block, "lag": t - interval, "pipeline": block - interval}[loop.model]
-        if not reuse or t % interval == 0:
-            draw = rng.normal(size=(seeds, n)) @ root.T
-        push = rate * scale * (draw - x @ loop.fresh.T - history[max(source, 0)] @ loop.stale.T)
-        v = loop.momentum * v + push
-        x = x + (push + loop.momentum * v if loop.convention == "nesterov" else v)
-        history.append(x)
-        if t >= steps // 2:
-            total += x.T @ x / seeds
-    return total / (steps - steps // 2), x.T @ x / seeds
-
-
-@pytest.mark.parametrize(
-    ("model", "convention", "interval", "reuse"),
-    [("refresh", "heavy_ball", 4, False), ("refresh", "nesterov", 4, True), ("lag", "ema", 3, False),
-     ("pipeline", "heavy_ball", 4, False), ("pipeline", "ema", 3, True)],
-)  # fmt: skip
-def test_stationary_covariance_by_simulation(model, convention, interval, reuse):
-    """8,000 seeds x 150 phases after burn-in, seed 11: 5 standard errors of 8,000 independent draws on each entry (time
-    averaging only shrinks it), false-alarm rate below 1e-4. Planted: half the noise is rejected."""
-    fresh, stale = np.array([[0.5, 0.1], [0.1, 0.3]]), np.array([[0.3, -0.2], [0.1, 0.4]])
-    loop = LinearLoop(fresh, stale, 0.5, model, convention)
-    root = np.array([[1.0, 0.0], [0.4, 0.6]])
-    rate = 0.2 if convention == "ema" else 0.1
-    predicted = stationary_covariance(loop, rate, interval, root @ root.T, reuse).average
-    found, _ = simulate_variance(loop, rate, interval, root, 300, 8000, 11, reuse)
-    error = 5 * np.sqrt(2 / 8000) * np.sqrt(np.outer(np.diag(predicted), np.diag(predicted)))
-    assert (np.abs(found - predicted) <= error).all()
-    assert (np.abs(found - 0.5 * predicted) > error).any()
 
 
 def test_doubling_solves_the_lyapunov_equation():

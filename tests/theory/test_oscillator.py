@@ -1,4 +1,4 @@
-"""The oscillator against the matrix exponential, its derivatives against differences, its poles against the steps."""
+"""The oscillator against the matrix exponential, its derivatives against differences, its limit against the steps."""
 
 import math
 
@@ -124,28 +124,6 @@ def test_fastest_improvement_is_the_maximal_slope():
     assert float(fastest_improvement(Oscillator(0.0, 4.0, 2.0))) == 0.0
 
 
-@pytest.mark.parametrize("momentum", [0.0, 0.3, 0.9])
-@pytest.mark.parametrize("convention", ["heavy_ball", "ema", "nesterov"])
-def test_poles_reproduce_the_steps(momentum, convention):
-    double = (1 - math.sqrt(momentum)) ** 2 / (1 - momentum if convention == "ema" else 1)
-    for kappa in (0.01, 0.3, double, 1.7):
-        path = discrete.discrete_response(12, kappa, momentum, convention)
-        poles = [discrete.pole_response(t, kappa, momentum, convention) for t in range(13)]
-        np.testing.assert_allclose(path, poles, rtol=1e-9, atol=1e-9)
-
-
-@pytest.mark.parametrize(("kappa", "momentum"), [(0.002, 0.9), (0.3, 0.9), ((1 - 0.9**0.5) ** 2, 0.9), (0.01, 0.97)])
-def test_fastest_update_is_the_largest_increment(kappa, momentum):
-    increments = np.diff(np.asarray(discrete.discrete_response(400, kappa, momentum)))
-    best = int(np.argmax(-increments)) + 1
-    predicted = discrete.fastest_update(kappa, momentum)
-    assert abs(best - predicted) <= 1.0
-    first, second = discrete.poles(kappa, momentum)
-    if abs(first.imag) < 1e-12 and abs(first - second) > 1e-6:
-        formula = math.log(math.log(second.real) / math.log(first.real)) / math.log(first.real / second.real)
-        assert predicted == pytest.approx(formula, rel=1e-9)
-
-
 def test_entire_functions_on_both_sides_of_zero():
     z = np.array([-400.0, -1.0001, -0.9999, -1e-6, 0.0, 1e-6, 0.9999, 1.0001, 400.0])
     root = np.sqrt(z.astype(complex))
@@ -172,15 +150,6 @@ def test_single_precision_and_strict_promotion():
     assert found.dtype == jnp.float32
     wide = response(Oscillator(1.0, 0.5, 2.0), jnp.arange(5.0), 0.1, 0.9)
     np.testing.assert_allclose(found, wide, atol=2e-6)
-
-
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [((-0.1, 0.5, 1.0), "learning_rate"), ((0.1, 1.0, 1.0), "momentum"), ((0.1, -0.1, 1.0), "momentum")],
-)
-def test_bad_settings_are_named(settings, name):
-    with pytest.raises(ValueError, match=name):
-        oscillator(*settings)
 
 
 def test_distance_to_the_exponential_has_an_error_of_second_order():

@@ -85,17 +85,6 @@ def test_late_time_exponents_and_amplitudes():
     assert -np.log(dropped[1] / dropped[0]) / 8 == pytest.approx(two_arm.late_decay_rate(8), rel=1e-3)
 
 
-def test_finite_groups_cross_over_from_inverse_square_to_inverse_time():
-    size = 4096
-    time = np.geomspace(1, 1e6, 61)
-    loss = 1 - two_arm.group_curve(np.concatenate([[0], time]), 0.0, GroupLaw("grpo", size))[1:]
-    slope = np.gradient(np.log(loss), np.log(time))
-    crossover = 1 / (size - 1)  # where the flow speeds sqrt q and sqrt(G-1) q agree
-    before, after = loss > 100 * crossover, loss < 0.01 * crossover
-    assert slope[before][-1] < -1.7
-    assert slope[after][-1] == pytest.approx(-1.0, abs=0.02)
-
-
 def test_equal_losers_reach_the_k_arm_constant():
     """K arms, mean-only, both kinds of logits trained: time * loss -> (K-1)/K."""
     for arms in (2, 5):

@@ -33,7 +33,7 @@ def predicted(settings: ExploreSettings) -> PredictSettings:
 
 def tables(settings: ExploreSettings) -> dict[str, Any]:
     """By staleness model and momentum: exact threshold and onset of oscillation [64] over N = 1..64, null where there
-    is none; the law's stiffness; example runs [intervals, ratios, steps + 1], rounded to what a picture shows."""
+    is none; the law's stiffness; example runs [intervals, ratios, steps + 1] from two starts, rounded for a picture."""
     momenta = sorted({*MOMENTA, float(settings.momentum)})
     found: dict[str, Any] = {"intervals": INTERVALS, "momenta": momenta, "models": {}}
     found |= {"run_intervals": RUN_INTERVALS, "ratios": RATIOS}
@@ -49,8 +49,8 @@ def tables(settings: ExploreSettings) -> dict[str, Any]:
         onsets = [[linear.onset(interval, momentum).value for interval in INTERVALS] for momentum in momenta]
         curves = _runs(learner, dynamics, momenta, limits, chosen.kl_weight)
         rows = [
-            dict(zip(("threshold", "onset", "runs"), row, strict=True))
-            for row in zip(limits, onsets, curves, strict=True)
+            dict(zip(("threshold", "onset", "runs", "untrained"), row, strict=True))
+            for row in zip(limits, onsets, *curves, strict=True)
         ]
         found["models"][model] = rows
         found |= {"stiffness": float(linear.largest), "reward": float(linear.expected_reward or 0.0)}
@@ -58,7 +58,10 @@ def tables(settings: ExploreSettings) -> dict[str, Any]:
 
 
 def _runs(learner: Any, dynamics: str, momenta: list[float], limits: list[Any], kl_weight: float) -> list[Any]:
-    """Expected reward [momenta, intervals, ratios, steps + 1] of the mean update that begins beside the fixed point."""
+    """Expected reward [starts, momenta, intervals, ratios, steps + 1] of the mean update.
+
+    It starts beside the fixed point, then at the untrained policy.
+    """
     point = find_fixed_point(learner, dynamics, kl_weight).theta
     if point is None:
         raise ValueError("kl_weight: expected a setting with a fixed point, got none")
@@ -66,18 +69,18 @@ def _runs(learner: Any, dynamics: str, momenta: list[float], limits: list[Any], 
     rates = np.multiply.outer(np.array(at), RATIOS)
     momentum = np.broadcast_to(np.array(momenta)[:, None, None], rates.shape)
     intervals = np.broadcast_to(np.array(RUN_INTERVALS)[:, None], rates.shape)
-    cells = Hyper(rates.ravel(), momentum.ravel(), intervals.ravel(), np.full(rates.size, kl_weight))
-    start = np.asarray(point) + BESIDE * np.eye(len(point))[0]
+    starts = (np.asarray(point) + BESIDE * np.eye(len(point))[0], np.asarray(learner.bandit.initial_parameters))
+    cells = Hyper(*(np.tile(one.ravel(), 2) for one in (rates, momentum, intervals, np.full_like(rates, kl_weight))))
     run = simulation.run(
         learner,
         dynamics,
         cells,
         steps=STEPS,
         dtype=np.float64,
-        initial=np.tile(start, (rates.size, 1)),
+        initial=np.repeat(starts, rates.size, axis=0),
         path="reference",
     )
-    curves: list[Any] = run.reward_mean.reshape(*rates.shape, STEPS + 1).round(4).tolist()
+    curves: list[Any] = run.reward_mean.reshape(2, *rates.shape, STEPS + 1).round(4).tolist()
     return curves
 
 

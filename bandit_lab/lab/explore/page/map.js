@@ -1,7 +1,9 @@
 // Draws tables that `predict` has computed. The only formula here is the published law, K eta N = 1 - mu.
 (() => {
   const { start, words, tables, measured } = GIVEN;
-  const LETTERS = { refresh: "A: fresh batch every N updates", lag: "B: N updates late", pipeline: "C: both" };
+  const LETTERS = { refresh: "A: new every N", lag: "B: always N old", pipeline: "C: one block behind" };
+  // Ages of the copy that samples, in updates, over one period.
+  const AGES = { refresh: (n) => [0, n - 1], lag: (n) => [n, n], pipeline: (n) => [n, 2 * n - 1] };
   const RUN_INTERVALS = tables.run_intervals, RATIOS = tables.ratios;
   const LEFT = 52, RIGHT = 392, TOP = 10, BOTTOM = 280;
   const state = { ...start };
@@ -71,6 +73,11 @@
       if (Math.abs(point.momentum - state.momentum) > 1e-9 || point.refresh_interval < 1) continue;
       picture.append(svg("circle", { cx: x(point.refresh_interval), cy: y(point.measured_learning_rate), r: 4, fill: "none", stroke: "var(--ink)" }));
     }
+    RUN_INTERVALS.forEach((interval, i) => RATIOS.forEach((ratio, j) => {
+      const rate = ratio * edge[interval - 1];
+      if (ratio > 1 || !thrown(one.untrained[i][j])) return;
+      picture.append(svg("text", { x: x(interval), y: y(rate) + 4, "text-anchor": "middle", class: "region" }, "\u00d7"));
+    }));
     const handle = svg("circle", { id: "handle", cx: x(state.interval), cy: clamp(y(state.rate), TOP, BOTTOM), r: 9, fill: "var(--ink)", tabindex: 0 });
     handle.addEventListener("keydown", moveByKey);
     handle.addEventListener("pointerdown", (event) => {
@@ -103,20 +110,57 @@
     $("handle").focus();
   }
 
-  function drawRun() {
-    const picture = $("run"), one = row(), edge = one.threshold[state.interval - 1];
+  // Whether a run ends away from the fixed point, beyond it: not where it swings, nor where it is still on its way.
+  function thrown(curve) {
+    const from = (value) => value - tables.reward;
+    const least = 0.15 * Math.abs(from(row().untrained[0][0][0])), first = from(curve[0]);
+    return curve.slice(-50).map(from).every((d) => Math.abs(d) > least && (d * first < 0 || Math.abs(d) > Math.abs(first)));
+  }
+
+  function nearestRun() {
+    const one = row(), edge = one.threshold[state.interval - 1];
     const near = nearest(RUN_INTERVALS.map(Math.log), Math.log(state.interval));
     const which = nearest(RATIOS.map(Math.log), Math.log(state.rate / (edge ?? state.rate)));
-    const curve = one.runs[near][which];
-    const least = Math.min(...curve, tables.reward), most = Math.max(...curve, tables.reward), span = Math.max(most - least, 0.01);
-    const px = (step) => LEFT + (step / (curve.length - 1)) * (RIGHT - LEFT);
-    const py = (value) => BOTTOM - ((value - least + 0.05 * span) / (1.1 * span)) * (BOTTOM - TOP);
+    return { near, which, beside: one.runs[near][which], untrained: one.untrained[near][which] };
+  }
+
+  function drawLoop() {
+    const picture = $("loop"), [youngest, oldest] = AGES[state.model](state.interval), mean = (youngest + oldest) / 2;
+    const place = (age) => 350 - (Math.log1p(age) / Math.log1p(2 * tables.intervals.length)) * 300;
+    const line = (d, more) => svg("path", { d, fill: "none", stroke: "var(--ink)", "stroke-width": 1.5, ...more });
+    const words = youngest === oldest ? `age ${oldest}` : `age ${youngest} to ${oldest}`;
+    picture.replaceChildren(
+      line(`M${place(oldest) - 4},45H${place(youngest) + 4}`, { stroke: "var(--rings)", "stroke-width": 24, "stroke-linecap": "round" }),
+      line(`M350,45H${place(mean)}`, { stroke: "var(--edge)", "stroke-width": 3 }),
+      line(`M${place(mean)},45V95H350V58`, {}),
+      line("M345,66L350,57L355,66", {}),
+      svg("circle", { cx: place(mean), cy: 45, r: 7, fill: "var(--edge)" }),
+      svg("circle", { cx: 350, cy: 45, r: 9, fill: "var(--ink)" }),
+      svg("text", { x: 8, y: 16, style: "fill: var(--edge)" }, `copy that samples: ${words} updates`),
+      svg("text", { x: 392, y: 16, "text-anchor": "end" }, "trained policy"),
+      svg("text", { x: 200, y: 115, "text-anchor": "middle" }, "its answers and rewards make the update"),
+    );
+  }
+
+  function drawRun() {
+    const picture = $("run"), { near, which, beside, untrained } = nearestRun();
+    const across = (step) => LEFT + (step / (beside.length - 1)) * (RIGHT - LEFT);
     picture.replaceChildren();
-    ticks(picture, [0, 50, 100, 150, 200].map((n) => [n, px(n)]), [least, (least + most) / 2, most].map((v) => [number(v), py(v)]));
+    ticks(picture, [0, 50, 100, 150, 200].map((n) => [n, across(n)]), []);
+    drawCurve(picture, beside, across, 24, 130, "starts beside the fixed point");
+    drawCurve(picture, untrained, across, 168, BOTTOM - 4, "starts at the untrained policy");
+    const words = `updates; expected reward at N = ${RUN_INTERVALS[near]}, ${RATIOS[which]} of its threshold`;
+    picture.append(svg("text", { x: (LEFT + RIGHT) / 2, y: BOTTOM + 34, "text-anchor": "middle" }, words));
+  }
+
+  function drawCurve(picture, curve, across, top, foot, words) {
+    const least = Math.min(...curve, tables.reward), most = Math.max(...curve, tables.reward), span = Math.max(most - least, 0.01);
+    const up = (value) => foot - ((value - least) / span) * (foot - top);
+    ticks(picture, [], [least, most].map((value) => [number(value), up(value)]));
     picture.append(
-      svg("line", { x1: LEFT, x2: RIGHT, y1: py(tables.reward), y2: py(tables.reward), stroke: "var(--law)", "stroke-dasharray": "6 4" }),
-      svg("path", { d: curve.map((value, i) => `${i ? "L" : "M"}${px(i).toFixed(1)},${py(value).toFixed(1)}`).join(""), fill: "none", stroke: "var(--onset)", "stroke-width": 1.6 }),
-      svg("text", { x: (LEFT + RIGHT) / 2, y: BOTTOM + 34, "text-anchor": "middle" }, `updates; expected reward at N = ${RUN_INTERVALS[near]}, ${RATIOS[which]} of its threshold`),
+      svg("line", { x1: LEFT, x2: RIGHT, y1: up(tables.reward), y2: up(tables.reward), stroke: "var(--law)", "stroke-dasharray": "6 4" }),
+      svg("path", { d: curve.map((value, i) => `${i ? "L" : "M"}${across(i).toFixed(1)},${up(value).toFixed(1)}`).join(""), fill: "none", stroke: "var(--onset)", "stroke-width": 1.6 }),
+      svg("text", { x: RIGHT, y: top - 9, "text-anchor": "end", class: "region" }, thrown(curve) ? `${words}, is thrown out` : words),
     );
   }
 
@@ -129,12 +173,33 @@
     const first = state.rate < edge ? `stable, ${number(factor)} times below the exact threshold` : `unstable, ${number(factor)} times above the exact threshold`;
     const rings = state.rate < edge && onset > 0 && state.rate > onset ? "; a displacement rings as it dies out" : "";
     const agrees = (said === "stable") === (state.rate < edge) ? "agrees" : `would call it ${said}`;
-    return `${place}: ${first}${rings}; the published law ${agrees}.`;
+    return `${place}: ${first}${rings}; the published law ${agrees}.${out()}`;
+  }
+
+  function out() {
+    const { beside, untrained } = nearestRun(), edge = row().threshold[state.interval - 1];
+    if (!(state.rate < edge)) return "";
+    if (thrown(beside)) return " But even a run that starts beside the fixed point is thrown out.";
+    return thrown(untrained) ? " But an untrained policy is thrown out from here." : "";
+  }
+
+  // What the paragraphs show: model, N, the learning rate over the exact threshold, momentum.
+  const SHOWN = [
+    ["refresh", 32, 0.3, start.momentum], ["refresh", 1, 0.05, 0], ["refresh", 16, 0.3, start.momentum],
+    ["refresh", 16, 0.95, start.momentum], ["pipeline", 16, 1.4, start.momentum],
+  ];
+
+  function show([model, interval, ratio, momentum]) {
+    Object.assign(state, { model, interval, momentum });
+    const edge = row().threshold[interval - 1];
+    state.rate = edge > 0 ? ratio * edge : state.rate;
+    draw();
   }
 
   function draw() {
     drawMap();
     drawRun();
+    drawLoop();
     $("verdict").textContent = verdict();
     for (const button of $("models").children) button.setAttribute("aria-pressed", String(button.value === state.model));
     $("momentum").value = String(nearest(tables.momenta, state.momentum));
@@ -154,6 +219,7 @@
     $("momentum").append(option);
   });
   $("momentum").addEventListener("change", (event) => { state.momentum = tables.momenta[Number(event.target.value)]; draw(); });
+  [...document.querySelectorAll("#steps button")].forEach((button, i) => button.addEventListener("click", () => show(SHOWN[i])));
   $("words").textContent = words;
   draw();
 })();

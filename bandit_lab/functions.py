@@ -462,7 +462,7 @@ def _working(given: Mapping[str, Any]) -> Iterator[contextlib.ExitStack]:
     try:
         modules = given.get("plugins", ())
         listed = [modules] if isinstance(modules, str) else modules
-        plugins.load([plugins.module_named(str(name)) for name in listed])
+        plugins.load(map(str, listed))
         with contextlib.ExitStack() as stack:
             yield stack
     finally:
@@ -508,8 +508,6 @@ def _variant(kind: str, value: Any, stack: contextlib.ExitStack, default: str) -
         given = {} if isinstance(value, str) else {key: one for key, one in value.items() if key != "name"}
         named = isinstance(name, str) and name.isidentifier()
         _checks.require(named, kind, "a variant's name, or a dictionary with name and options", name)
-        if name not in registry:
-            plugins.check_not_forgotten(registry, str(name))
         options = {key: plain(f"{kind}.{key}", one) for key, one in given.items()}
         known: dict[str, Any] = {"options": {}} if kind == "optimizer" else {}
         known |= plugins.settings_of(registry, str(name)) if name in registry else {}

@@ -26,9 +26,9 @@ from bandit_lab import measure as detectors, theory
 from bandit_lab.app.plots import style
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner, Optimizer
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 from bandit_lab.simulation import run
+from experiments.shared import sheet
 from experiments.shared.measure.response import mean_response
 from experiments.shared.readings import share_of_curves
 

@@ -24,8 +24,8 @@ from bandit_lab import theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from experiments.shared import sheet
 from experiments.shared.measure.averaged_path import averaged_path, stiffness_of_paths
 from experiments.shared.readings import blocks_between, share_near_one
 from experiments.shared.theory.edge_of_stability import edge

@@ -35,11 +35,11 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Learner, Refresh, init
 from bandit_lab.grpo.staleness.ages import ages
 from bandit_lab.grpo.staleness.base import Mixture, Ring
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.boundary import first_crossing
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.rollout import rollout
+from experiments.shared import sheet
 from experiments.shared.ages_panels import against_turn, by_draws
 
 TITLE = "Any distribution of ages"

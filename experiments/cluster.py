@@ -19,8 +19,8 @@ from matplotlib.figure import Figure
 
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from experiments.shared import sheet
 from experiments.shared.cluster import UPDATES, Cluster, ages_of
 from experiments.shared.theory.cluster_age import cluster_age
 

@@ -29,10 +29,10 @@ from bandit_lab._types import Array
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import TabularBandit, k_arm
 from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.directions import policy_directions
 from bandit_lab.simulation import drift_of
+from experiments.shared import sheet
 
 TITLE = "Complex stiffness"
 FINDING = "Dividing by the std can make the stiffness complex: the threshold then falls to {unsafe_a:.0%} of the law's"

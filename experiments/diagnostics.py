@@ -19,9 +19,9 @@ from matplotlib.figure import Figure
 
 from bandit_lab import theory
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.grading.reward_only import among, features
+from experiments.shared import sheet
 from experiments.shared.oscillation import oscillation_test
 from experiments.shared.sick_runs.logs import as_curve
 from experiments.shared.sick_runs.plant import plant_one

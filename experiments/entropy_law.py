@@ -26,9 +26,9 @@ from matplotlib.figure import Figure
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.displaced import stack_bandits
+from experiments.shared import sheet
 from experiments.shared.measure.observe import observe
 
 TITLE = "Reward against entropy"

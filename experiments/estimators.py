@@ -23,8 +23,8 @@ from bandit_lab import measure as detectors, theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import TabularBandit, two_arm
 from bandit_lab.grpo import ESTIMATORS, Hyper, Learner
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from experiments.shared import sheet
 
 TITLE = "Which estimators have a refresh-interval threshold"
 FINDING = (

@@ -23,9 +23,9 @@ from matplotlib.figure import Figure
 
 from bandit_lab import theory
 from bandit_lab.grpo import LogitNoise, Temperature
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 from bandit_lab.measure.fixed_point import find_fixed_point
+from experiments.shared import sheet
 from experiments.shared.mismatch_axes import bounds, hot_weights, number
 from experiments.shared.mismatch_panels import draw_cold, draw_critical, draw_hot, draw_repair
 from experiments.shared.readings import where_any

@@ -25,8 +25,8 @@ from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import STALENESS, Hyper, Learner
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from experiments.shared import sheet
 from experiments.shared.measure.averaged_path import averaged_path, stiffness_of_paths
 from experiments.shared.theory.central_flow import central_path, group_sharpness, groups_of
 from experiments.shared.theory.edge_of_stability import edge

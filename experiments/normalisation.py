@@ -27,10 +27,10 @@ from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.simulation import trajectories
 from bandit_lab.theory.two_arm import late_decay_rate, late_law
+from experiments.shared import sheet
 from experiments.shared.measure.curvature import measure_curvature
 from experiments.shared.measure.late_time import late_exponent, late_rate
 from experiments.shared.theory.curvature import directional_curvature, spread_bound, uniform_bound

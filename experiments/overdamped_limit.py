@@ -23,10 +23,10 @@ from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.simulation import mean_curves
 from bandit_lab.theory.oscillator import beyond_exponential, nearest_exponential
+from experiments.shared import sheet
 from experiments.shared.readings import read_at
 from experiments.shared.theory.slow_start import inertial_curve
 

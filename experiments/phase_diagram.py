@@ -23,8 +23,9 @@ from bandit_lab import measure as detectors, theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
-from bandit_lab.lab.reproduce import claims, sheet
+from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from experiments.shared import sheet
 
 TITLE = "Stability threshold of refresh, lag and pipeline"
 FINDING = (

@@ -27,9 +27,8 @@ from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from experiments.shared import g2p
+from experiments.shared import g2p, sheet
 from experiments.shared.measure.averaged_path import AveragedPath, averaged_path
 from experiments.shared.measure.leading import stiffness_along
 from experiments.shared.readings import share_near_one

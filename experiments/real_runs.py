@@ -25,9 +25,9 @@ from matplotlib.figure import Figure
 
 from bandit_lab._readings import crossing
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import claims, sheet
+from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from experiments.shared import public_logs
+from experiments.shared import public_logs, sheet
 from experiments.shared.readings import slope_within
 
 TITLE = "Real runs and their laws"

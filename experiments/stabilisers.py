@@ -18,7 +18,6 @@ sampled runs from the fixed point, and fixed points under samplers. Drawn: the l
 and age, and the bias of the reward, by correction and sampler.
 """
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -34,9 +33,10 @@ from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import CORRECTIONS, ESTIMATORS, Hyper, Lag, Learner, LogitNoise
 from bandit_lab.grpo.staleness.ages import ages as mixed_ages
-from bandit_lab.lab.reproduce import claims, sheet
-from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce import claims
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Number, Results, Setting
 from bandit_lab.measure.displaced import stack_bandits
+from experiments.shared import sheet
 from experiments.shared.measure.observe import observe
 from experiments.shared.readings import effective_share
 from experiments.shared.stabilisers_panels import WORDS, by_sampler, cells
@@ -248,11 +248,11 @@ def farthest(f: Results, name: str) -> float:
     return farthest_from_one(ratio[np.isfinite(ratio)], np.ones(np.isfinite(ratio).sum()))
 
 
-def holding(rule: str, age: float, name: str = "pattern_broken") -> Callable[[Results], float]:
+def holding(rule: str, age: float, name: str = "pattern_broken") -> Number:
     return lambda f: 1 - float(f.measured[name].sel(pattern_rule=rule, pattern_age=age))
 
 
-def predicted_at(rule: str, age: float, name: str = "pattern_holds") -> Callable[[Results], float]:
+def predicted_at(rule: str, age: float, name: str = "pattern_holds") -> Number:
     return lambda f: float(f.predicted[name].sel(pattern_rule=rule, pattern_age=age))
 
 

@@ -22,8 +22,8 @@ from bandit_lab import measure as detectors, theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import ADVANTAGES, STALENESS, Hyper, Learner
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from experiments.shared import sheet
 
 TITLE = "Threshold from the Hessian"
 FINDING = "The largest stiffness alone sets the threshold, whatever the bandit, over three decades"

@@ -25,9 +25,10 @@ from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.lab.reproduce import claims, sheet
+from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
 from bandit_lab.measure.displaced import stack_bandits
+from experiments.shared import sheet
 from experiments.shared.measure.curvature import curvature_during_training
 from experiments.shared.measure.observe import observe, success_and_cosine
 from experiments.shared.readings import at_own_best, jackknife, slope_and_correlation, time_ratios

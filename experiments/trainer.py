@@ -27,8 +27,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from experiments.shared import sheet
 from experiments.shared.trl_case import Case
 
 TITLE = "A real trainer leaves stability"

@@ -17,9 +17,9 @@ from bandit_lab import theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.measure.displaced import stack_bandits
+from experiments.shared import sheet
 from experiments.shared.measure.observe import observe, success_of_prompts
 from experiments.shared.theory.contextual import contextual_curve, evenly_trained
 

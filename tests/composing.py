@@ -3,13 +3,13 @@
 from typing import Any
 
 from bandit_lab.app import plugins, runner
-from bandit_lab.app.cli import explicit_keys, overrides_of
+from bandit_lab.app.cli import _overrides
 from bandit_lab.app.settings import compose
 
 
 def composed(command: str, *arguments: str) -> Any:
     """The configuration that these arguments give."""
-    overrides = overrides_of(command, list(arguments))
+    overrides = _overrides(command, list(arguments))
     plugins.load([], overrides)
     found: list[Any] = []
     compose.with_hydra(command, overrides, found.append)
@@ -18,4 +18,6 @@ def composed(command: str, *arguments: str) -> Any:
 
 def settings(command: str, *arguments: str) -> tuple[Any, frozenset[str]]:
     """(the command's settings, the keys that are given)."""
-    return runner.settings_from(command, composed(command, *arguments)), explicit_keys(arguments)
+    return runner.settings_from(command, composed(command, *arguments)), frozenset(
+        one.partition("=")[0] for one in arguments
+    )

@@ -10,8 +10,8 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache, partial
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -20,33 +20,17 @@ from bandit_lab._registry import Registry
 from bandit_lab.app.settings import compose
 from bandit_lab.app.settings.config import CHOICES
 
-ENTRY_POINTS = "bandit_lab.variants"
-_brought: set[str] = set()
 MISSING = "???"
 
 
 def registries() -> dict[str, Registry[Any]]:
     """Every registry by the setting that chooses from it."""
+    from bandit_lab import grpo
     from bandit_lab.bandits import BANDITS
-    from bandit_lab.grpo import (
-        ADVANTAGES,
-        CORRECTIONS,
-        ESTIMATORS,
-        KL_ESTIMATORS,
-        OPTIMIZERS,
-        SAMPLERS,
-        STALENESS,
-    )
 
     learner: list[Registry[Any]] = [
-        BANDITS,
-        ADVANTAGES,
-        ESTIMATORS,
-        STALENESS,
-        OPTIMIZERS,
-        KL_ESTIMATORS,
-        SAMPLERS,
-        CORRECTIONS,
+        *(BANDITS, grpo.ADVANTAGES, grpo.ESTIMATORS, grpo.STALENESS, grpo.OPTIMIZERS),
+        *(grpo.KL_ESTIMATORS, grpo.SAMPLERS, grpo.CORRECTIONS),
     ]
     return {registry.kind: registry for registry in learner}
 
@@ -58,28 +42,18 @@ def chosen_from() -> dict[str, Registry[Any]]:
     return {"engine": ENGINES, **registries()}
 
 
-def load(
-    names: Iterable[str],
-    overrides: Iterable[str] = (),
-    folder: str | None = None,
-) -> None:
+def load(names: Iterable[str], overrides: Iterable[str] = ()) -> None:
     """Import entry points and these modules, and make every variant known to Hydra, and every name that is chosen.
 
-    folder: of the user's configurations, whose choices stand before ours.
-
     Raises:
-      ValueError: something that cannot be imported, that registers nothing, a variant that exists already.
+      ValueError: something that cannot be imported, a variant that exists already.
     """
     registries()
     _load_entry_points()
-    with _beside_working_directory():
-        for name in names:
-            before = _variants()
-            _guarded(
-                f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
-            )
-            _check_registers(name, _variants() > before)
-    compose.register([*_choices(overrides, folder)], folder)
+    for name in names:
+        with _imported(f"plugins: expected modules that can be imported, got {name!r}"), _beside_working_directory():
+            importlib.import_module(name)
+    compose.register(_choices(overrides))
 
 
 @contextlib.contextmanager
@@ -96,36 +70,18 @@ def _beside_working_directory() -> Iterator[None]:
             sys.path.remove(here)
 
 
-def _variants() -> int:
-    return sum(len(list(registry)) for registry in Registry.imported)
-
-
-def _check_registers(name: str, brought: bool) -> None:
-    """Raise ValueError if a module brought no variant, neither now nor when it was imported before."""
-    _brought.update([name] if brought else [])
-    brought = name in _brought or any(
-        registry[one].__module__ == name for registry in Registry.imported for one in registry
-    )
-    got = f"{name!r}, in which nothing is decorated with @register_bandit(...), @register_advantage(...), ..."
-    if not brought:
-        raise ValueError(f"plugins: expected modules that register a variant, got {got}")
-
-
-def announced() -> list[metadata.EntryPoint]:
-    """Entry points of installed packages."""
-    return list(metadata.entry_points(group=ENTRY_POINTS))
-
-
 @lru_cache(maxsize=1)
 def _load_entry_points() -> None:
-    for point in announced():
+    for point in metadata.entry_points(group="bandit_lab.variants"):
         source = f"{point.value!r} of {point.dist.name if point.dist else 'an unknown package'}"
-        _guarded(f"entry point {point.name}: expected one that can be imported, got {source}", point.load)
+        with _imported(f"entry point {point.name}: expected one that can be imported, got {source}"):
+            point.load()
 
 
-def _guarded(complaint: str, do: Callable[[], object]) -> None:
+@contextlib.contextmanager
+def _imported(complaint: str) -> Iterator[None]:
     try:
-        do()
+        yield
     except ValueError:  # a registry's: it names both places
         raise
     except Exception as error:
@@ -143,82 +99,48 @@ def named(overrides: Iterable[str]) -> list[str]:
         from hydra.errors import HydraException
 
         try:
-            parsed = OverridesParser.create().parse_override(argument)
+            values: Any = OverridesParser.create().parse_override(argument).value()
         except HydraException:
             continue
-        values: Any = parsed.value()
         for value in values.list if isinstance(values, ChoiceSweep) else [values]:
             modules += [str(name) for name in value] if isinstance(value, list) else []
     return modules
 
 
-def as_modules(argument: str) -> str:
-    """`plugins=mad.py` and `'plugins=[mad.py,./other.py]'` as the list of modules that is meant; all else as it is."""
-    key, _, value = argument.partition("=")
-    if key.lstrip("+") != "plugins" or not re.fullmatch(r"\[?[\w./, ]+\]?", value):
-        return argument
-    return f"{key}=[{','.join(module_named(name) for name in value.strip('[]').split(','))}]"
-
-
-def module_named(name: str) -> str:
-    """`mad` of `mad.py` or `./mad.py`, files of the working directory; other names as they are."""
-    return re.sub(r"^(?:\./)?(\w+)\.py$", r"\1", name.strip())
-
-
-def check_not_forgotten(registry: Registry[Any], name: str) -> None:
-    """Raise ValueError if a file of the working directory seems to hold this unknown variant: nobody imported it."""
-    group = registry.kind
-    registers = re.compile(rf"register_{group.partition('_')[0]}\w*\(\s*['\"]{name}['\"]")
-    for file in filter(Path.is_file, sorted(Path().glob("*.py"))):
-        named = file.stem == name and group != "optimizer"  # optax may have one of this name
-        if named or registers.search(file.read_text(encoding="utf-8", errors="replace")):
-            beside = f"'plugins=[{file.stem}]' beside it, which imports {file.name}"
-            raise ValueError(f"{group}: expected one of {', '.join(registry)}, or {beside}, got {name!r}")
-
-
-def _choices(overrides: Iterable[str], folder: str | None) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(group, name, settings) of every variant, and of every other name that the overrides choose: an optimiser of
-    optax, or a mistake that is judged where the variant is built."""
+def _choices(overrides: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(group, name, settings) of every variant, and of every optimiser that the overrides choose, of optax or none."""
     every = chosen_from()
-    known = {group: every[group] for group in CHOICES if group in every}
-    for group, registry in known.items():
-        yield from ((group, name, settings_of(registry, name)) for name in registry)
+    for group in CHOICES:
+        yield from ((group, name, settings_of(every[group], name)) for name in every[group])
     for argument in overrides:
         group, _, names = argument.partition("=")
-        for name in map(str.strip, names.split(",")) if group in known else ():
-            if re.fullmatch(r"\w+", name) and name not in known[group]:
-                if folder is None or not Path(folder, group, f"{name}.yaml").is_file():
-                    check_not_forgotten(known[group], name)
-                yield group, name, {"name": name} | ({"options": {}} if group == "optimizer" else {})
+        for name in map(str.strip, names.split(",")) if group == "optimizer" else ():
+            if re.fullmatch(r"\w+", name) and name not in every[group]:
+                yield group, name, {"name": name, "options": {}}
 
 
 def settings_of(registry: Registry[Any], name: str) -> dict[str, Any]:
     """The settings of a variant: what its builder takes, or its own YAML file if its author wrote one."""
-    file = _own_yaml(registry, name)
-    if file is not None:
+    try:
+        source = inspect.getsourcefile(inspect.unwrap(registry[name]))
+    except (TypeError, OSError):  # built in, or a class of a notebook
+        source = None
+    file = Path(source or ".").parent / "conf" / registry.kind / f"{name}.yaml"
+    if file.is_file():
         from omegaconf import OmegaConf
 
         return dict(OmegaConf.to_container(OmegaConf.load(file)))  # type: ignore[arg-type]
     if registry.kind == "optimizer":
         return {"name": name, "options": {}}
-    return {"name": name} | {key: yaml_value(value) for key, value in registry.defaults(name).items()}
+    return {"name": name} | {key: _yaml_value(value) for key, value in registry.defaults(name).items()}
 
 
-def _own_yaml(registry: Registry[Any], name: str) -> Path | None:
-    try:
-        source = inspect.getsourcefile(inspect.unwrap(registry[name]))
-    except (TypeError, OSError):  # built in, or a class of a notebook
-        return None
-    file = Path(source or ".").parent / "conf" / registry.kind / f"{name}.yaml"
-    return file if file.is_file() else None
-
-
-def yaml_value(value: Any) -> Any:
+def _yaml_value(value: Any) -> Any:
     """A default as YAML has it; what YAML does not have has to be given."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list | tuple):
-        return [yaml_value(item) for item in value]
+        return [_yaml_value(item) for item in value]
     if isinstance(value, dict):
-        return {str(key): yaml_value(item) for key, item in value.items()}
+        return {str(key): _yaml_value(item) for key, item in value.items()}
     return MISSING

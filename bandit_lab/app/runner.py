@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.app import plugins
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.results import opened
-from bandit_lab.app.folder.store import as_yaml
 from bandit_lab.app.result import Result
 from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.terminal.commands import COMMANDS
@@ -91,33 +90,16 @@ def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress
     return compute_into(command, module.compute, plan, folder, progress)
 
 
-class Checked(Protocol):
-    """The result of `prepare`: checked settings, and the precision of the numbers."""
-
-    @property
-    def settings(self) -> Any:
-        """The settings, a dataclass."""
-        ...
-
-    @property
-    def precision(self) -> str | None:
-        """For the manifest."""
-        ...
-
-
-P = TypeVar("P", bound=Checked)
-
-
 def compute_into(
-    command: str, compute: Callable[[P, Progress], Result], plan: P, folder: store.RunFolder, progress: Progress
+    command: str, compute: Callable[[Any, Progress], Result], plan: Any, folder: store.RunFolder, progress: Progress
 ) -> Result:
-    """Do a command that is a function from a plan to a result: run folder, manifest, terminal, exit code.
+    """Do a command that is a function from a plan (`settings`, `precision`) to a result: folder, manifest, terminal.
 
     The manifest is written last, and what is printed is printed after it. Raises Incomplete where parts are missing.
     """
     start = time.perf_counter()
     settings = asdict(plan.settings)
-    folder.open(as_yaml(settings))
+    folder.open(settings)
     with CompileClock() as clock:
         result = compute(plan, progress)
     _write(result, folder, progress)

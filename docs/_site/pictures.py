@@ -18,8 +18,8 @@ from scipy.special import softmax
 
 from bandit_lab import theory
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce.sheet import name_level, plain_log, ticks_at
 from bandit_lab.theory.conventions import Model
+from experiments.shared.sheet import name_level, plain_log, ticks_at
 from experiments.shared.theory.two_cycle import flip_slope, two_cycle
 
 FOLDER = Path(__file__).resolve().parents[1] / "pictures"

@@ -7,8 +7,8 @@ import xarray
 from matplotlib.axes import Axes
 
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Results
+from experiments.shared import sheet
 from experiments.shared.mismatch_axes import hot_weights
 
 ARM_COLOURS = {2: s.VERMILION, 4: s.ORANGE, 10: s.PURPLE, 100: s.BLACK}

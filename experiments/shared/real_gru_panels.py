@@ -4,8 +4,8 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from bandit_lab.app.plots import style as s
-from bandit_lab.lab.reproduce import sheet
 from bandit_lab.lab.reproduce.experiment import Results
+from experiments.shared import sheet
 
 
 def draw_plateaus(panel: Axes, found: Results) -> None:

@@ -39,14 +39,14 @@ SWEEP = {
     "sweep.learning_rate=[0.1,-1]": ("sweep.learning_rate[1]", "> 0"),
     "'sweep.learning_rate={start: 0.1, stop: 1, nun: 3}'": ("sweep.learning_rate", "start, stop, num, scale", "'nun'"),
     "sweep.momentum=[0.5,1.0]": ("sweep.momentum[1]", "[0, 1)"),
-    "seeds=1000000000000": ("sweep", "GiB", "free on the disk of run_dir", "sweep fewer values, lower seeds"),
+    "seeds=1000000000000": ("sweep", "GiB", "sweep fewer values, lower seeds"),
     "memory_limit=1 'sweep.learning_rate={start: 1, stop: 2, num: 1000000}'": ("sweep", "GiB"),
     "group_size=1000000000 path=reference": ("group_size", "at most", "got 1000000000 (about", "on the reference path"),
     "chunk.seeds=1000": ("chunk.seeds", "a multiple of 4096", "1000"),
     "'sweep.learning_rate={num: 100000000}'": ("sweep.learning_rate.num", "at most"),
 }
 PREDICT = {
-    "seeds=8": ("seeds", "a setting of predict (it is one of sweep)"),
+    "seeds=8": ("seeds", "a setting of predict"),
     "refresh_interval=1e9": ("refresh_interval", "at most 65536 with staleness=refresh", "1000000000"),
     "refresh_interval=4097 staleness=lag": ("refresh_interval", "at most 4096 with staleness=lag", "4097"),
 }

@@ -1,6 +1,5 @@
 """What is on the disk when, files that say what a run is and cannot be read, folders that are no run."""
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -9,7 +8,6 @@ import pytest
 
 from bandit_lab.app.chunks import durable, run
 from bandit_lab.app.cli import main
-from bandit_lab.app.folder.outputs import begins, file_in
 
 SWEEP = [
     *("sweep", "quiet=true", "dynamics=mean_field", "sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8"),
@@ -106,30 +104,20 @@ def begun(tmp_path):
     return interrupted(tmp_path / "begun")
 
 
-def found(folder: Path) -> int:
-    return json.loads((folder / "manifest.json").read_text())["chunks"]["found"]
-
-
-def test_files_that_say_what_a_run_is_and_cannot_be_read(begun, finished, capsys):
-    place = begun / "chunks" / "settings.json"
-    good = place.read_bytes()
-    place.write_bytes(good[:40])
+def test_a_file_that_says_what_a_run_is_and_cannot_be_read(begun, capsys):
+    place = begun / "chunks" / "plan.json"
+    place.write_bytes(place.read_bytes()[:40])
     before = files(begun)
     capsys.readouterr()
     assert sweep(begun, "pictures=false") == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert "run_dir: expected one that can be read; remove it to go on with the finished chunks that fit" in err
+    assert "run_dir: expected the configuration that it was begun with, or overwrite=true" in err
     assert files(begun) == before
-    place.unlink()
-    assert sweep(begun, "pictures=false") == 0
-    assert found(begun) == 2
-    results = {n: b for n, b in files(begun).items() if "zarr" in n}
-    assert results == {n: b for n, b in files(finished[0]).items() if "zarr" in n}
 
 
 @pytest.mark.parametrize("overwrite", ["false", "true"])
-@pytest.mark.parametrize("foreign", ["config.yaml", "manifest.json", "chunks/settings.json", "notes.txt"])
+@pytest.mark.parametrize("foreign", ["config.yaml", "manifest.json", "notes.txt"])
 def test_a_folder_that_is_no_run_is_refused_and_stays(foreign, overwrite, tmp_path, capsys):
     folder = tmp_path / "proj"
     (folder / foreign).parent.mkdir(parents=True)
@@ -146,12 +134,3 @@ def test_overwriting_leaves_what_a_run_did_not_write(copied):
     assert sweep(copied, "overwrite=true", "pictures=false") == 0
     names = {path.name for path in copied.iterdir()}
     assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr", "holiday.png"}
-
-
-def test_a_page_takes_the_place_of_its_own_page_alone(tmp_path):
-    ours = begins("<!doctype html>")
-    (tmp_path / "map.html").write_text("my thesis")
-    with pytest.raises(ValueError, match="run_dir: expected a new file, or one that an earlier call wrote"):
-        file_in(str(tmp_path), "map.html", ours)
-    (tmp_path / "map.html").write_text("<!doctype html>")
-    assert file_in(str(tmp_path), "map.html", ours) == tmp_path / "map.html"

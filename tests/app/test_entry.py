@@ -15,7 +15,6 @@ for _ in range(2000):
 @pytest.mark.parametrize(
     ("arguments", "key"),
     [
-        (["-m", "++hydra.sweeper._target_=x.y", "refresh_interval=1,2"], "hydra: expected"),
         (["bandit=" + 5000 * "x"], "expected"),
         (["learning_rate=5e-324"], "learning_rate: expected a number from"),
         (["plugins=glob(*)"], "plugins"),

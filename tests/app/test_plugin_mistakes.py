@@ -79,46 +79,6 @@ def test_a_mistake_in_a_bandit_is_one_line(mistake, folder, capsys):
     assert all(word in said for word in words), said
 
 
-RULE = (
-    HEAD
-    + """
-@register_{kind}("mine")
-@dataclass(frozen=True)
-class Mine:
-    smallest_group = 2
-    linear = centred = drops_silent = at_snapshot = sampled = False
-
-    def advantages(self, values, shares, size):
-        return values - jnp.sum(values * shares, axis=0)
-
-    def weight(self, ratio, advantage):
-        return ratio
-
-    def slope(self, log_policy, log_reference):
-        return log_policy - log_reference
-
-    def divergence(self, log_policy, log_reference):
-        return jnp.sum(log_policy - log_reference, axis=-1)
-"""
-)
-OTHERS = {
-    "advantage, misspelt": ("advantage", ("def advantages(", "def advantage("), ("without advantages", "mine.py:")),
-    "estimator, an error": ("estimator", ("return ratio", "return ratio + none"), ("NameError", "mine.py:17")),
-    "KL, misspelt": ("kl", ("def slope", "def slop"), ("without slope", "mine.py:")),
-}
-
-
-@pytest.mark.parametrize("mistake", OTHERS)
-def test_a_mistake_in_a_rule_is_one_line(mistake, folder, capsys):
-    kind, (old, new), words = OTHERS[mistake]
-    code = RULE.replace("{kind}", kind)
-    assert old in code
-    (folder / "mine.py").write_text(code.replace(old, new))
-    setting = "kl_estimator" if kind == "kl" else kind
-    said = refused(capsys, "predict", f"{setting}=mine", "group_size=4")
-    assert all(word in said for word in words), said
-
-
 def test_the_traceback_is_there_for_who_asks(folder, monkeypatch):
     (folder / "mine.py").write_text(BANDIT.replace(*MISTAKES["an error in a method"][0]))
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")

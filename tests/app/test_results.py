@@ -1,8 +1,6 @@
 """The results store: what was written comes back, chunks are small at every size, a failed write leaves nothing."""
 
 import errno
-import json
-import time
 
 import numpy as np
 import pytest
@@ -75,25 +73,3 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, monkeypatch):
         results.write(path, xarray.Dataset({"x": ("momentum", [2.0])}), [stream((1, 2), [])[0]])
     assert xarray.open_zarr(path, chunks=None)["x"].values.tolist() == [1.0]
     assert [p.name for p in tmp_path.iterdir()] == ["results.zarr"]
-
-
-@pytest.mark.slow
-def test_one_cell_of_a_million_is_one_small_chunk_per_array(tmp_path):
-    """10 x 1 x 100 x 1000 cells; prints how long opening the store and reading one cell take."""
-    shape, rng = (10, 1, 100, 1000), np.random.default_rng(0)
-    rows = {f"threshold_{i}": (DIMS[:3], rng.standard_normal(shape[:3]), {"units": "1"}) for i in range(5)}
-    cells = {"growth_rate": (DIMS, rng.standard_normal(shape)), "outcome": (DIMS, rng.integers(0, 6, shape, np.int8))}
-    path = tmp_path / "results.zarr"
-    results.write(path, xarray.Dataset(rows | cells, coordinates(shape)))
-    metadata = json.loads((path / ".zmetadata").read_text())["metadata"]
-    for name in (*rows, *cells):
-        entry = metadata[f"{name}/.zarray"]
-        assert np.prod(entry["chunks"]) * np.dtype(entry["dtype"]).itemsize <= 2**19
-    seconds = []
-    for i in range(20):
-        place = (i % 10, 0, (7 * i) % 100, (31 * i) % 1000)
-        start = time.perf_counter()
-        cell = xarray.open_zarr(path).isel(dict(zip(DIMS, place, strict=True))).load()
-        seconds.append(time.perf_counter() - start)
-        assert float(cell["growth_rate"]) == cells["growth_rate"][1][place]
-    print(f"open and read one cell of 10^6: {1e3 * np.median(seconds):.1f} ms")

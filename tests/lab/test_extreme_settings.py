@@ -19,7 +19,6 @@ DIGITS = "1" * 401
     [
         ["predict", f"learning_rate={DIGITS}"],
         ["predict", f"momentum=-{DIGITS}"],
-        ["predict", f"learning_rate={DIGITS * 12}"],
         ["predict", f"bandit.rewards=[{DIGITS},0]"],
         ["predict", "learning_rate=1e308"],
         ["predict", "kl_weight=1e308"],
@@ -36,7 +35,7 @@ def test_a_number_beyond_all_is_one_line(arguments, tmp_path, monkeypatch, capsy
     key = "bandit.rewards" if "rewards" in " ".join(arguments) else key
     assert main(arguments) == BAD_INPUT
     err = capsys.readouterr().err
-    assert err.startswith(f"bandit_lab {arguments[0]}: {key if len(arguments[-1]) < 4000 else 'override'}")
+    assert err.startswith(f"bandit_lab {arguments[0]}: {key}")
     assert ": expected " in err
     assert err.count("\n") == 1
     assert not list(tmp_path.iterdir())

@@ -1,7 +1,6 @@
 """Axes, run folders and strict JSON."""
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -93,28 +92,3 @@ def test_memory_estimate_grows_with_what_is_asked_for():
     assert need(sweep={"learning_rate": {"num": 100_000}}) > 10 * need(sweep={"learning_rate": {"num": 1000}})
     assert need(steps=10**8) > 10 * need(steps=10**6)
     assert need(seeds=10**9) < 2 * need(seeds=10**6)  # a chunk's worth
-
-
-def test_disk_estimate_grows_with_the_runs_that_are_kept():
-    from bandit_lab.lab.sweep.plan import check_disk, disk_needed, prepare
-
-    def need(**changes):
-        plan = prepare(small_settings(**changes), frozenset())
-        return disk_needed(plan)
-
-    assert need(seeds=10**6, keep_runs=True) > 50 * need(seeds=10**4, keep_runs=True)
-    assert need(seeds=10**6, keep_runs=False) < 0.25 * need(seeds=10**6, keep_runs=True)
-    with pytest.raises(ValueError, match=r"GiB, free on the disk of run_dir, got up to .* keep_runs=false"):
-        check_disk(prepare(small_settings(seeds=10**12), frozenset()), Path("new"))
-
-
-def test_what_is_on_the_disk_already_needs_no_room(tmp_path, monkeypatch):
-    """A run that a full disk stopped may continue once there is room for its rest."""
-    from bandit_lab.lab.sweep import plan as sweep_plan
-
-    plan = sweep_plan.prepare(small_settings(seeds=10**4), frozenset())
-    monkeypatch.setattr(sweep_plan.shutil, "disk_usage", lambda path: (10**12, 0, sweep_plan.disk_needed(plan) - 1000))
-    with pytest.raises(ValueError, match="free on the disk of run_dir"):
-        sweep_plan.check_disk(plan, tmp_path)
-    (tmp_path / "chunk.npz").write_bytes(bytes(1000))
-    sweep_plan.check_disk(plan, tmp_path)

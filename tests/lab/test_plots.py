@@ -10,9 +10,8 @@ from matplotlib.figure import Figure
 
 from bandit_lab._types import Outcome
 from bandit_lab.app.plots import style as looks
-from bandit_lab.lab.sweep.phase_diagram import draw_on, phase_diagram
-from bandit_lab.lab.sweep.pictures import figures_of
-from bandit_lab.lab.sweep.regions import edge, shade
+from bandit_lab.lab.sweep.pictures import draw_on, edge, phase_diagram, shade
+from bandit_lab.lab.sweep.report import figures_of
 
 
 @pytest.fixture(autouse=True)

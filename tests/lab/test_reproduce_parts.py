@@ -6,11 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray
-from matplotlib.figure import Figure
 
 from bandit_lab._readings import farthest_from_one
-from bandit_lab.app.plots import heading, style
-from bandit_lab.lab.reproduce import cache, claims, sheet, source
+from bandit_lab.lab.reproduce import cache, claims, source
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, as_setting, discover, labelled
 from experiments.shared.readings import share_near_one
 
@@ -282,32 +280,6 @@ def test_an_experiment_can_be_read_in_one_go(name):
     assert len(discover()[name].source.splitlines()) <= 420
 
 
-def test_a_picture_says_above_it_what_was_found_in_which_setting_and_what_failed():
-    def trained(setting):
-        return sheet.trained(sheet.two_arms((0.9, 0.1)), "GRPO with std", kl_weight=[0.5, 2])
-
-    holding, failing = (
-        Claim("a.one", "It is one", "", lambda f: 1.0, lambda f: float(f.measured.x), tolerance, short=short)
-        for tolerance, short in ((0.5, ""), (0.05, "one"))
-    )
-    shown: dict[str, list[str]] = {}
-    heights = {}
-    for claim in (holding, failing):
-        one = SimpleNamespace(
-            draw=lambda figure, found: figure.subplots(),
-            trained=trained,
-            finding="It is {one:.0%}",
-            claims=[claim],
-        )
-        with sheet.drawn(one, _found(1, 1.1), claims.rows(one, _found(1, 1.1))) as figure:
-            shown[claim.short] = [" ".join(text.get_text().split()) for text in figure.texts]
-            heights[claim.short] = figure.get_figheight()
-    said = "two arms, success probabilities 0.9, 0.1; GRPO with std; KL weight 0.5 to 2; drift at G = infinity"
-    assert shown[""] == ["It is 110 %", said]
-    assert shown["one"] == [*shown[""], "\u2717 failed: one: predicted 1, measured 1.1"]
-    assert heights["one"] == pytest.approx(heights[""] + heading.LINE)
-
-
 def test_a_finding_that_names_no_claim_is_refused():
     with pytest.raises(ValueError, match="FINDING: expected names of claims in braces, got 'two'"):
         claims.finding(SimpleNamespace(finding="{two}"), [])
@@ -317,17 +289,3 @@ def test_labelled_columns_are_floats_with_units():
     found = labelled({"x": ("i", [1, 2], "steps"), "y": ((), 3, "1")}, {"i": ["a", "b"]})
     assert (found.x.dtype, found.x.dims, found.x.units) == (float, ("i",), "steps")
     assert (float(found.x.sel(i="b")), float(found.y), found.y.units) == (2, 3, "1")
-
-
-def test_a_line_is_named_at_its_end_and_a_key_has_lines_and_markers():
-    panel = Figure().subplots()
-    panel.set_ylim(0, 10)
-    sheet.name_level(panel, 4, "law", va="top")
-    (text,) = panel.texts
-    place = panel.transAxes.inverted().transform(text.get_transform().transform(text.get_position()))
-    np.testing.assert_allclose(place, (0.985, 0.4))
-    assert (text.get_va(), text.get_ha()) == ("top", "right")
-    sheet.key(panel, {"A: refresh": style.BLUE}, {"mlp": "o"}, ncols=2)
-    handles = panel.get_legend().legend_handles
-    assert [one.get_label() for one in handles] == ["A: refresh", "mlp"]
-    assert [(one.get_color(), one.get_marker()) for one in handles] == [(style.BLUE, "None"), (style.GREY, "o")]

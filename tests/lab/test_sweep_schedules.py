@@ -6,7 +6,7 @@ import xarray
 
 import bandit_lab as bl
 from bandit_lab.app.settings.config import SweepSettings
-from bandit_lab.lab.sweep.exact import rows
+from bandit_lab.lab.sweep.jobs import rows
 from bandit_lab.lab.sweep.plan import prepare
 from bandit_lab.lab.sweep.sampled import learning_rates, plan_sampled
 

@@ -14,7 +14,7 @@ from bandit_lab.grpo import STALENESS, Learner, Optimizer, Ratio
 from bandit_lab.grpo.estimator.tpo import TPO
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, linearise, measured_linear, noise_covariance, signal_of
-from bandit_lab.lab.sweep.exact import predict_rows
+from bandit_lab.lab.sweep.jobs import predict_rows
 
 GROUPS = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": "refresh", "optimizer": "sgd"}
 

@@ -11,11 +11,12 @@ Prediction: x^2."""
 
 import os
 from pathlib import Path
+from unittest import SkipTest
 
 import numpy as np
 import xarray
 
-from bandit_lab.lab.reproduce.experiment import Claim, Unavailable
+from bandit_lab.lab.reproduce.experiment import Claim
 
 TITLE = "Squares"
 FINDING = "Squares grow {same:.3f} times as fast"

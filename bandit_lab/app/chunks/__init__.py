@@ -4,7 +4,7 @@
 process out, `run` computes what is missing. None of them knows what a chunk computes.
 """
 
-from bandit_lab.app.chunks.lock import FolderInUse, RunLock, holder
+from bandit_lab.app.chunks.lock import RunLock, check_free, holder
 from bandit_lab.app.chunks.run import (
     Attempt,
     Attempts,
@@ -13,8 +13,7 @@ from bandit_lab.app.chunks.run import (
     attempt,
     key_of,
     one_after_another,
-    planned,
     reason_of,
     run_chunks,
 )
-from bandit_lab.app.chunks.store import DONE, FAILED, ChunkStore, Damaged, Planned, Record, Schedule, hash_of
+from bandit_lab.app.chunks.store import ChunkStore, hash_of, read_json

@@ -1,4 +1,4 @@
-"""Compute the chunks that are missing; a chunk that fails is noted and the rest goes on."""
+"""Compute the chunks that are missing; a chunk that fails is told and the rest goes on."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,9 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from bandit_lab._version import __version__
-from bandit_lab.app.chunks.store import FORMAT, ChunkStore, Planned, Record, hash_of
-
-WORKING = "working"
+from bandit_lab.app.chunks.store import FORMAT, ChunkStore, hash_of
 
 
 class Work(Protocol):
@@ -52,11 +50,6 @@ def key_of(work: Work) -> str:
     return hash_of({"format": FORMAT, "versions": versions, "kind": work.kind, **work.identity()})
 
 
-def planned(work: Sequence[Work]) -> list[Planned]:
-    """The plan's entries of some chunks."""
-    return [Planned(key_of(w), w.size) for w in work]
-
-
 @dataclass(frozen=True)
 class Attempt:
     """Result of one chunk: its arrays, or the reason why there are none. seconds: of computing."""
@@ -72,7 +65,7 @@ Attempts = Callable[[Sequence[Work], Sequence[str]], Iterator[tuple[int, Attempt
 
 @dataclass
 class Report:
-    """Result of a list of chunks. found: done before. computed: by this call, of that size in all.
+    """Result of a list of chunks. found: done before. computed: by this call, of that size and in that time in all.
 
     failed: index -> reason.
     """
@@ -81,6 +74,7 @@ class Report:
     found: int = 0
     computed: int = 0
     size: float = 0.0
+    seconds: float = 0.0
     failed: dict[int, str] = field(default_factory=dict)
 
 
@@ -106,30 +100,25 @@ def run_chunks(
     progress: Callable[[int, int], None],
     attempts: Attempts = one_after_another,
 ) -> Report:
-    """Have every chunk done, or failed and noted; those that failed before are tried again.
+    """Have every chunk done, or failed and told; those that failed before are tried again.
 
     Raises:
       OSError: the store cannot be written. What was finished before stays finished.
     """
     report = Report([key_of(work) for work in chunks])
-    missing = []
-    for index, key in enumerate(report.keys):
-        if store.is_done(key):
-            report.found += 1
-            progress(report.found, len(chunks))
-        else:
-            missing.append(index)
+    missing = [index for index, key in enumerate(report.keys) if not store.is_done(key)]
+    report.found = len(chunks) - len(missing)
+    for done in range(report.found):
+        progress(done + 1, len(chunks))
     tried = attempts([chunks[index] for index in missing], [report.keys[index] for index in missing])
     for settled, (place, found) in enumerate(tried, start=report.found + 1):
         index = missing[place]
-        work = chunks[index]
-        record = Record(report.keys[index], work.kind, work.what, WORKING, found.seconds, work=work.size)
         if found.reason is None:
-            store.save(record, found.arrays)
-            report.computed, report.size = report.computed + 1, report.size + work.size
+            store.save(report.keys[index], found.arrays)
+            report.computed, report.size = report.computed + 1, report.size + chunks[index].size
         else:
-            store.fail(record, found.reason)
             report.failed[index] = found.reason
+        report.seconds += found.seconds
         progress(settled, len(chunks))
     return report
 

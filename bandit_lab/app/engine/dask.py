@@ -31,7 +31,7 @@ _AHEAD = 2  # chunks submitted per thread of a worker: one at work, one that wai
 
 @register_engine("dask")
 @dataclass(frozen=True)
-class Dask:
+class _Dask:
     """Workers of dask.distributed: `workers` processes of this machine (null: one per GPU, or one per core where there
     is none), or those of the scheduler at `address` (`tcp://host:8786`) or in `scheduler_file`.
     """

@@ -10,7 +10,7 @@ from bandit_lab.app.engine.base import register_engine
 
 @register_engine("local")
 @dataclass(frozen=True)
-class Local:
+class _Local:
     """This process: one chunk after another, each on all of its devices."""
 
     @contextmanager

@@ -1,7 +1,5 @@
 """Where a run comes from: versions, commit, device, precision, seed, times, and the hash of its configuration."""
 
-import hashlib
-import json
 import platform
 import resource
 import subprocess
@@ -11,34 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab._version import __version__
+from bandit_lab.app.chunks import hash_of
 from bandit_lab.app.result import plain
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
 NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "engine")
 
 
-def config_hash(settings: dict[str, Any], width: dict[str, int]) -> str:
-    """SHA-256 of everything that decides the numbers: the resolved settings and the block width."""
-    kept = {key: value for key, value in settings.items() if key not in NOT_HASHED}
-    text = json.dumps(plain({"settings": kept, "width": width}), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def git_commit() -> dict[str, Any]:
-    """Commit of the checkout that the package runs from, and whether it has changes; nulls with a reason otherwise."""
+def _commit() -> dict[str, Any]:
+    """Commit of the checkout that the package runs from, and whether it has changes; nulls where there is none."""
     root = Path(__file__).resolve().parents[3]
     if not (root / ".git").exists():
-        return {"git_commit": None, "git_commit_reason": "not run from a git checkout", "git_dirty": None}
+        return {"git_commit": None, "git_dirty": None}
+    git = ["git", "-C", str(root)]
     try:
-        commit = _git(root, "rev-parse", "HEAD")
-        return {"git_commit": commit, "git_dirty": bool(_git(root, "status", "--porcelain"))}
-    except (OSError, subprocess.SubprocessError) as error:
-        return {"git_commit": None, "git_commit_reason": f"git failed: {type(error).__name__}", "git_dirty": None}
-
-
-def _git(root: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=10)
-    return done.stdout.strip()
+        commit, changes = (
+            subprocess.run([*git, *what], capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+            for what in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {"git_commit": None, "git_dirty": None}
+    return {"git_commit": commit, "git_dirty": bool(changes)}
 
 
 def peak_memory_bytes() -> int:
@@ -50,40 +41,26 @@ def peak_memory_bytes() -> int:
 def manifest(
     command: str, settings: dict[str, Any], width: dict[str, int], seconds: dict[str, float]
 ) -> dict[str, Any]:
-    """Content of `manifest.json`. seconds: wall, compile, run."""
-    return {
-        "command": command,
-        "bandit_lab": __version__,
-        **git_commit(),
-        "versions": {"python": platform.python_version(), **{name: _version(name) for name in PACKAGES}},
-        **_device(),
-        "machine": {"system": platform.system(), "architecture": platform.machine()},
-        "precision": settings.get("precision")
-        or "float64 (mean field, boundaries, optimisers that divide), float32 (other sampled runs)",
-        **({"seed": settings["seed"]} if "seed" in settings else {"seed": None, "seed_reason": "nothing is random"}),
-        "block_width": width,
-        "config_hash": config_hash(settings, width),
-        **{f"{name}_seconds": round(value, 3) for name, value in seconds.items()},
-        "peak_memory_bytes": peak_memory_bytes(),
-    }
-
-
-def _device() -> dict[str, Any]:
-    """The device that computed: JAX's, or NumPy alone where nothing imported JAX."""
-    if "jax" not in sys.modules:
-        return {"device": {"platform": "cpu", "kind": "cpu", "count": 1}}
+    """Content of `manifest.json`. width: of blocks that results depend on. seconds: wall, compile, run."""
     import jax
 
     device = jax.devices()[0]
-    about = {"platform": device.platform, "kind": device.device_kind, "count": jax.device_count()}
-    return {"device": about}
-
-
-def _version(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+    kept = {key: value for key, value in settings.items() if key not in NOT_HASHED}
+    return {
+        "command": command,
+        "bandit_lab": __version__,
+        **_commit(),
+        "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}},
+        "device": {"platform": device.platform, "kind": device.device_kind, "count": jax.device_count()},
+        "machine": {"system": platform.system(), "architecture": platform.machine()},
+        "precision": settings.get("precision")
+        or "float64 (mean field, boundaries, optimisers that divide), float32 (other sampled runs)",
+        "seed": settings.get("seed"),
+        "block_width": width,
+        "config_hash": hash_of(plain({"settings": kept, "width": width})),
+        **{f"{name}_seconds": round(value, 3) for name, value in seconds.items()},
+        "peak_memory_bytes": peak_memory_bytes(),
+    }
 
 
 _listening: list["CompileClock"] = []
@@ -99,7 +76,7 @@ class CompileClock:
 
     def __enter__(self) -> "CompileClock":
         global _registered
-        if not _registered and "jax" in sys.modules:
+        if not _registered:
             import jax.monitoring
 
             jax.monitoring.register_event_duration_secs_listener(_hear)

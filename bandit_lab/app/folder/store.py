@@ -1,8 +1,8 @@
 """The run folder: strict JSON, a resolved YAML, a labelled array store; the manifest is written last.
 
-A folder is a finished run if and only if it holds `manifest.json`. JSON, YAML and the array store are written beside
-their places, forced to the disk and then moved there. A killed run or a power cut leaves whole files or none, and never
-a manifest. Commands whose work is long keep what they have finished in `chunks/` until then (`app.chunks`).
+A folder is a finished run if and only if it holds `manifest.json`. Files and the array store are written beside their
+places, forced to the disk and then moved there. A killed run or a power cut leaves whole files or none, and never a
+manifest. Commands whose work is long keep what they have finished in `chunks/` until then (`app.chunks`).
 """
 
 import os
@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab import _checks
-from bandit_lab.app.chunks import ChunkStore, durable, hash_of
-from bandit_lab.app.chunks.lock import FolderInUse, holder
-from bandit_lab.app.chunks.store import FOLDER as CHUNKS, SETTINGS, read_json
+from bandit_lab.app.chunks import ChunkStore, check_free, durable, hash_of, holder, read_json
 from bandit_lab.app.result import plain, strict_json
 
 if TYPE_CHECKING:
@@ -23,11 +21,8 @@ if TYPE_CHECKING:
     from bandit_lab.app.folder.results import Stream
 
 MANIFEST, CONFIG, SUMMARY, RESULTS = "manifest.json", "config.yaml", "summary.json", "results.zarr"
-REPORT, INDEX = "report", "index"
-FILES = "files"  # of the manifest: names of pictures and pages, which an overwriting run removes
+FILES = "files"  # of the manifest: names of pictures, which an overwriting run removes
 NEW, BEGUN, FINISHED = "new", "begun", "finished"
-_OURS, _BEGUN = {"run_dir", "overwrite"}, {"command", "settings"}  # keys of every configuration, of every store
-_LARGEST_CONFIG = 2**20  # bytes
 
 
 def manifest_of(folder: Path) -> dict[str, Any] | None:
@@ -36,16 +31,16 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
     return found if found is not None and {"command", "bandit_lab"} <= set(found) else None
 
 
-def settings_in(folder: Path) -> dict[str, Any] | None:
-    """Settings in `config.yaml`, or None where it is no mapping that can be read."""
+def settings_in(folder: Path) -> dict[str, Any]:
+    """Settings in `config.yaml`; none where it is not one of a run."""
     import yaml
 
-    path = folder / CONFIG
     try:
-        content = yaml.safe_load(path.read_bytes()) if path.stat().st_size <= _LARGEST_CONFIG else None
+        content = yaml.safe_load((folder / CONFIG).read_bytes())
     except (OSError, ValueError, RecursionError, yaml.YAMLError):
-        return None
-    return {str(key): value for key, value in content.items()} if isinstance(content, dict) else None
+        return {}
+    ours = isinstance(content, dict) and {"run_dir", "overwrite"} <= set(content)
+    return {str(key): value for key, value in content.items()} if ours else {}
 
 
 def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
@@ -53,17 +48,17 @@ def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
 
     continues: the command goes on with unfinished runs and judges finished ones itself.
     """
-    nearest = nearest_existing(path)
-    writable = nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)
+    try:
+        names = [one for one in os.listdir(path) if one != "chunks"] if path.exists() else []
+        above = next(one for one in (path, *path.absolute().parents) if one.exists())
+        writable = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
+    except OSError:
+        names, writable = [], False
     _checks.require(writable, "run_dir", "a folder that can be written", str(path))
-    if not path.exists():
-        return
-    taken = holder(path / CHUNKS)
-    _checks.require(taken is None, "run_dir", "a folder in which no other process works", FolderInUse.text(taken))
-    finished, begun = manifest_of(path) is not None, set(ChunkStore(path).settings() or ()) >= _BEGUN
-    empty = {name for name in os.listdir(path) if durable.left_over(name) is None} <= {CHUNKS}
-    ours = finished or begun or empty or set(settings_in(path) or ()) >= _OURS
-    ours = ours and not (path / CHUNKS).is_symlink()
+    check_free(holder(path / "chunks"))
+    finished, begun = manifest_of(path) is not None, ChunkStore(path).settings() is not None
+    empty = all(one.endswith(".partial") for one in names)
+    ours = finished or begun or empty or bool(settings_in(path))
     _checks.require(ours, "run_dir", "a new folder, an empty one or one of an earlier run", str(path))
     if not (overwrite or continues):
         kind = "a finished run" if finished else "an unfinished run"
@@ -79,24 +74,6 @@ def check_manifest(path: Path) -> None:
     _checks.require(known, "run_dir", expected, f"a damaged one in {path}")
 
 
-def nearest_existing(path: Path) -> Path:
-    """`path` or the nearest folder above it that exists. Raises ValueError where the system takes no such path."""
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return next(p for p in path.absolute().parents if os.path.exists(p))
-    except OSError as error:  # too long, a loop of links
-        _checks.require(False, "run_dir", f"a path that can exist ({error.strerror})", str(path))
-    return path
-
-
-def as_yaml(settings: Mapping[str, Any]) -> str:
-    """Settings as YAML that Hydra reads again."""
-    from omegaconf import OmegaConf
-
-    return OmegaConf.to_yaml(OmegaConf.create(plain(settings)))
-
-
 def create_folder(path: Path) -> None:
     """Make the folder. Raises ValueError where the system refuses in spite of the permissions (/proc, a full disk)."""
     try:
@@ -108,9 +85,7 @@ def create_folder(path: Path) -> None:
 def state_of(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
     """How far a run in the folder is: `new`, `begun` (finished chunks can be used; some may have failed) or `finished`.
 
-    Only reads. It says whether the folder may be worked in: by the configuration that it was begun with, or anew.
-
-    settings: everything that decides the results, as plain values.
+    Only reads. settings: everything that decides the results, as plain values.
 
     Raises:
       ValueError: the folder holds a run of another configuration, finished or not, and `overwrite` is false.
@@ -125,22 +100,19 @@ def state_of(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
         _checks.require(same, "run_dir", "a new folder, or overwrite=true", got)
         return BEGUN if manifest["chunks"]["failed"] else FINISHED
     before = store.settings()
-    if before is None:
-        damaged = store.folder / SETTINGS
-        advice = "one that can be read; remove it to go on with the finished chunks that fit, or overwrite=true"
-        _checks.require(not damaged.exists(), "run_dir", advice, f"a damaged {damaged}")
-        return BEGUN if store.records() else NEW
-    text = f"one begun with another configuration (differs in {', '.join(differing(before, settings))})"
+    if before is None and not store.records():
+        return NEW
+    text = f"one begun with another configuration (differs in {', '.join(_differing(before, settings))})"
     _checks.require(before == settings, "run_dir", "the configuration that it was begun with, or overwrite=true", text)
     return BEGUN
 
 
-def differing(one: object, other: object, prefix: str = "") -> list[str]:
+def _differing(one: object, other: object, prefix: str = "") -> list[str]:
     """Dotted names of the entries in which two nested mappings differ."""
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return [] if one == other else [prefix.rstrip(".") or "everything"]
     names = sorted({*one, *other})
-    return [found for name in names for found in differing(one.get(name), other.get(name), f"{prefix}{name}.")]
+    return [found for name in names for found in _differing(one.get(name), other.get(name), f"{prefix}{name}.")]
 
 
 class RunFolder:
@@ -150,28 +122,28 @@ class RunFolder:
         self.path = path
         self._files: set[str] = set()
 
-    def open(self, config: str, keep_chunks: bool = False) -> None:
+    def open(self, config: Mapping[str, Any], keep_chunks: bool = False) -> None:
         """Create the folder with its resolved configuration; an older run there stops being a finished one."""
         self.path.mkdir(parents=True, exist_ok=True)
-        durable.remove_leftovers(self.path, (CONFIG, SUMMARY, RESULTS, MANIFEST).__contains__)
-        before = manifest_of(self.path)
-        (self.path / MANIFEST).unlink(missing_ok=True)  # what is left of a finished run must never look like one
-        (self.path / SUMMARY).unlink(missing_ok=True)
-        shutil.rmtree(self.path / RESULTS, ignore_errors=True)
-        for name in (before or {}).get(FILES, ()):
-            if Path(name).parts[:-1] in ((), (REPORT,)):
+        durable.remove_leftovers(self.path)
+        before = manifest_of(self.path) or {}
+        for name in (MANIFEST, SUMMARY, *map(str, before.get(FILES, ()))):  # the manifest first: no run looks finished
+            if Path(name).name == name:
                 (self.path / name).unlink(missing_ok=True)
+        shutil.rmtree(self.path / RESULTS, ignore_errors=True)
         if not keep_chunks:
             ChunkStore(self.path).remove()
-        self.rewrite_config(config)
+        self.write_config(config)
 
-    def rewrite_config(self, config: str) -> None:
-        """Replace the configuration by one in which the axes are resolved."""
-        self._write(CONFIG, config)
+    def write_config(self, config: Mapping[str, Any]) -> None:
+        """Write `config.yaml`: settings that Hydra reads again."""
+        from omegaconf import OmegaConf
+
+        durable.write_file(self.path / CONFIG, OmegaConf.to_yaml(OmegaConf.create(plain(config))).encode())
 
     def write_summary(self, summary: dict[str, Any]) -> None:
         """Write `summary.json`."""
-        self._write(SUMMARY, strict_json(summary))
+        durable.write_file(self.path / SUMMARY, strict_json(summary).encode())
 
     def write_results(self, dataset: "xarray.Dataset", streams: "Sequence[Stream]" = ()) -> None:
         """Write `results.zarr`: what is in memory, and what is read slab by slab."""
@@ -180,15 +152,11 @@ class RunFolder:
         results.write(self.path / RESULTS, dataset, streams)
 
     def write_files(self, files: Mapping[str, bytes]) -> None:
-        """Write files of other names, in the folder or in `report/`."""
+        """Write files of other names."""
         for name, data in files.items():
-            (self.path / name).parent.mkdir(exist_ok=True)
             durable.write_file(self.path / name, data)
         self._files |= set(files)
 
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write `manifest.json`: from now on the run is finished."""
-        self._write(MANIFEST, strict_json(manifest | {FILES: sorted(self._files)}))
-
-    def _write(self, name: str, text: str) -> None:
-        durable.write_file(self.path / name, text.encode())
+        durable.write_file(self.path / MANIFEST, strict_json(manifest | {FILES: sorted(self._files)}).encode())

@@ -51,11 +51,6 @@ MEASURED_ONSET: Look = _POINT | {"color": GREEN, "marker": "^", "markersize": 3.
 SAMPLED: Look = _POINT | {"color": VERMILION, "marker": "D", "markersize": 4.6, "markeredgecolor": "white"}
 
 
-def trained(results: Any) -> str:
-    """What was trained, of a sweep's results; of older ones their short name."""
-    return str(results.attrs.get("trained") or results.attrs["setting"])
-
-
 def lines(text: str, inches: float) -> str:
     """Text in lines of a figure's width, at 8 points, as few as can be and about as long as each other.
 

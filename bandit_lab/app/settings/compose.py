@@ -1,22 +1,21 @@
 """Hydra: from the arguments of a command to its composed settings.
 
 A command's configuration is made from its schema, with the variants that the schema names as defaults; the choices of a
-group are made from the registries. A folder of the user's (`--config-dir`) is looked at before both.
+group are made from the registries. Hydra looks into a folder of the user's (`--config-dir`) before both.
 """
 
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from bandit_lab.app.settings.config import SCHEMAS
 
 
-def register(variants: Iterable[tuple[str, str, Mapping[str, Any]]], folder: str | None = None) -> None:
+def register(variants: Iterable[tuple[str, str, Mapping[str, Any]]]) -> None:
     """Make known to Hydra the settings of every command, as `<command>_schema` and, with the variants that it starts
-    from, as `<command>`; and these variants: (group, name, settings), but for those that the user's folder has."""
+    from, as `<command>`; and these variants: (group, name, settings)."""
     from hydra.core.config_store import ConfigStore
 
     store: Any = ConfigStore.instance()
@@ -31,8 +30,7 @@ def register(variants: Iterable[tuple[str, str, Mapping[str, Any]]], folder: str
         store.store(name=f"{command}_schema", node=schema)
         store.store(name=command, node={"defaults": [f"{command}_schema", *chosen, "_self_", *silent], "hydra": hydra})
     for group, name, settings in variants:
-        theirs = folder is not None and Path(folder, group, f"{name}.yaml").is_file()
-        if not theirs and _is_new(group, name, settings):
+        if _is_new(group, name, settings):
             store.store(group=group, name=name, node=settings)
 
 
@@ -57,6 +55,7 @@ def with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None])
     import hydra
     from hydra.core.global_hydra import GlobalHydra
     from hydra.core.hydra_config import HydraConfig
+    from hydra.errors import HydraException
 
     def called(config: Any) -> None:
         task(config)
@@ -67,6 +66,8 @@ def with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None])
     sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit_lab", *arguments], "1"  # else it prints and exits itself
     try:
         hydra.main(version_base="1.3", config_path=None, config_name=name)(called)()
+    except HydraException:
+        raise
     except (OSError, RecursionError, AttributeError, TypeError) as error:
         got = f"{type(error).__name__}: {str(error)[:80]}"
         raise ValueError(f"settings: expected values that can be composed, got {got}") from error

@@ -14,7 +14,7 @@ from bandit_lab.app.settings.schema import (
     PROBLEM,
     RARE,
     RUN,
-    CompilingSettings,
+    RunSettings,
     group,
     setting,
 )
@@ -32,7 +32,7 @@ LARGEST_WHOLE = 2**1023  # an integer that a float holds
 
 
 @dataclass
-class Settings(CompilingSettings):
+class Settings(RunSettings):
     """What trains: what every command that simulates or predicts understands."""
 
     bandit: dict[str, Any] = group("two_arm", "what is learned; its options: bandit.rewards, .kind, ...", PROBLEM)
@@ -145,7 +145,7 @@ class SweepSettings(SimulationSettings):
 
 
 @dataclass
-class CheckSettings(CompilingSettings):
+class CheckSettings(RunSettings):
     """What is checked, and the learner that it is put into."""
 
     bandit: dict[str, Any] = group("k_arm", "checked if given, else what the others are checked on", PROBLEM)
@@ -164,7 +164,7 @@ class CheckSettings(CompilingSettings):
 
 
 @dataclass
-class ReproduceSettings(CompilingSettings):
+class ReproduceSettings(RunSettings):
     """Settings of `reproduce`."""
 
     figures: Any = setting("all", "ids", "all, or names of files in experiments/; plain arguments", PROBLEM)

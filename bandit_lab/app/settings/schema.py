@@ -36,17 +36,6 @@ def group(default: str, text: str, section: str = LEARNER, names: Sequence[str] 
     return field(default_factory=lambda: {"name": default}, metadata=metadata)
 
 
-def name_of(default: str | None, names: Sequence[str], text: str, section: str = LEARNER) -> Any:
-    """A field that holds `name`, one of `names`, where other commands have a group of this key. None: not said."""
-    metadata = {"unit": "name", "help": text, "section": section, "names": tuple(names)}
-    return field(default_factory=lambda: {"name": default}, metadata=metadata)
-
-
-def is_name(entry: Field[Any] | None) -> bool:
-    """Whether a setting is a variant's name alone, without options."""
-    return entry is not None and "names" in entry.metadata and "variant" not in entry.metadata
-
-
 @dataclass
 class ShellSettings:
     """What every command understands."""
@@ -61,11 +50,6 @@ class RunSettings(ShellSettings):
     plugins: list[str] = setting([], "modules", "Python modules to import first; they may register variants")
     run_dir: str | None = setting(None, "path", "run folder; null: outputs/<command>/<date>_<time>", OUTPUT)
     overwrite: bool = setting(False, "", "replace a finished run in run_dir", OUTPUT)
-
-
-@dataclass
-class CompilingSettings(RunSettings):
-    """What a command understands that trains or predicts, and so needs JAX."""
 
 
 def setting_fields(schema: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
@@ -87,6 +71,5 @@ def by_section(schema: type[Any]) -> dict[str, list[tuple[str, Field[Any]]]]:
 
 
 def default_of(entry: Field[Any]) -> Any:
-    """Default value of a setting; of a name, the name."""
-    value: Any = entry.default_factory() if entry.default_factory is not MISSING else entry.default
-    return value["name"] if is_name(entry) else value
+    """Default value of a setting."""
+    return entry.default_factory() if entry.default_factory is not MISSING else entry.default

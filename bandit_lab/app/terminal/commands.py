@@ -22,7 +22,7 @@ from bandit_lab.app.settings.schema import SECTIONS, by_section, default_of
 WIDTH = 110
 
 
-class Command(NamedTuple):
+class _Command(NamedTuple):
     """One command: the module that does it, one line for the list, notes and two examples for its help.
 
     `paths` names the setting that plain arguments go to, if the command takes any. `continues` says that the command
@@ -45,7 +45,7 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
-    "sweep": Command(
+    "sweep": _Command(
         "bandit_lab.lab.sweep.command",
         "measures the stability threshold: a grid of training runs, the theory beside it",
         "Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold,\n"
@@ -59,7 +59,7 @@ COMMANDS = {
         "python -m bandit_lab sweep -m group_size=8,64 seeds=256",
         continues=True,
     ),
-    "predict": Command(
+    "predict": _Command(
         "bandit_lab.lab.predict.command",
         "closed-form and exact predictions for one setting, no simulation",
         "Begins with its verdict in words (`verdict` in summary.json). Then it prints the fixed point, its stiffness,\n"
@@ -69,7 +69,7 @@ COMMANDS = {
         "python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16",
         "python -m bandit_lab predict -m staleness=refresh,lag,pipeline refresh_interval=8",
     ),
-    "explore": Command(
+    "explore": _Command(
         "bandit_lab.lab.explore.command",
         "the stability map as one HTML page: drag the point, see threshold and runs move",
         "Writes one file that needs no network, and opens it. The page computes all of it: regions, law, exact\n"
@@ -80,7 +80,7 @@ COMMANDS = {
         "paths",
         reads=True,
     ),
-    "reproduce": Command(
+    "reproduce": _Command(
         "bandit_lab.lab.reproduce.command",
         "the figures of the papers and of the lab, with every claim's prediction and verdict",
         "Each figure is one file in experiments/ with its numbers in conf/experiment/. Without arguments: all of them\n"
@@ -94,7 +94,7 @@ COMMANDS = {
         "figures",
         continues=True,
     ),
-    "check": Command(
+    "check": _Command(
         "bandit_lab.lab.check.command",
         "the conformance suite for a variant: yours before you rely on it, or ours",
         "Checks all that 'plugins=[my_module]' registers and every variant that is chosen (bandit=my_bandit); without\n"

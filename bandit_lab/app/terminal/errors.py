@@ -3,13 +3,12 @@
 import contextlib
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab._names import MEANT, did_you_mean, nearest, one_of
-from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED
-from bandit_lab.app.settings.schema import default_of, setting_fields
+from bandit_lab._names import did_you_mean, nearest, one_of
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS
+from bandit_lab.app.settings.schema import setting_fields
 
 if TYPE_CHECKING:
     from bandit_lab.app.result import Result
@@ -46,7 +45,7 @@ def bad_input() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        if is_from_config(error):
+        if _is_from_config(error):
             raise
         raise BadInput(str(error)) from error
 
@@ -57,10 +56,10 @@ def one_line(error: BaseException, command: str) -> str | None:
         return " ".join(str(error).split())
     if isinstance(error, OverflowError) and (key := re.search(r"full_key: (\S+)", str(error))):  # OmegaConf's float()
         return f"{key[1]}: expected {_expected(key[1], command)}, got an integer that no float holds"
-    return _from_hydra(error, command) if is_from_config(error) else None
+    return _from_hydra(error, command) if _is_from_config(error) else None
 
 
-def is_from_config(error: BaseException) -> bool:
+def _is_from_config(error: BaseException) -> bool:
     """Whether Hydra or OmegaConf raised it."""
     from hydra.errors import HydraException, OverrideParseException, SearchPathException
     from omegaconf.errors import OmegaConfBaseException
@@ -77,7 +76,7 @@ def _from_hydra(error: BaseException, command: str) -> str:
         group, _, name = str(error.missing_cfg_file).rpartition("/")
         return f"{group}: expected {one_of(name, error.options)}, got {name!r}"
     if isinstance(error, OverrideParseException):
-        key = nearest(str(error.override).partition("=")[0].strip(), settings_of(command))
+        key = nearest(str(error.override).partition("=")[0].strip(), _keys(command))
         expected = f"{key}=VALUE" if key else "key=value"
         return f"override: expected {expected}, got {error.override!r} (put quotes around lists and mappings)"
     cause = error if isinstance(error, OmegaConfBaseException) else error.__cause__
@@ -86,7 +85,7 @@ def _from_hydra(error: BaseException, command: str) -> str:
         group, _, option = key.partition(".")
         if group in CHOICES and option:
             return f"{key}: expected {_options(cause.parent_node, group, option)}, got an unknown option"
-        near = _elsewhere(key, command) or did_you_mean(key, settings_of(command)) or " (see --help)"
+        near = did_you_mean(key, _keys(command)) or " (see --help)"
         return f"{key}: expected a setting of {command}{near}, got an unknown key"
     if isinstance(cause, OmegaConfBaseException) and cause.full_key:
         return f"{cause.full_key}: expected {_expected(str(cause.full_key), command)}, got {_got(error, cause)}"
@@ -94,18 +93,8 @@ def _from_hydra(error: BaseException, command: str) -> str:
         return f"override: expected key=value with a setting of {command}, got {odd[1]!r}"
     if several := re.match(r"Ambiguous value for argument '(.+?)=(.+?)'", str(error)):
         key, value = several.groups()
-        known = next((one for one in fields(SCHEMAS[command]) if one.name == key), None)
-        listed = "" if known and not isinstance(default_of(known), list) else f", a list ({key}=[{value}])"
-        grid = f", sweep.{key}=[{value}] for a grid" if command == "sweep" and key in TRACED else ""
-        return f"{key}: expected one value{listed}{grid}, or -m for a run per value, got {value!r}"
+        return f"{key}: expected one value, a list ({key}=[{value}]), or -m for a run per value, got {value!r}"
     return " ".join(str(error).split())
-
-
-def _elsewhere(key: str, command: str) -> str:
-    """Which other commands have this setting, unless it means, or ends the name of, one of this command's."""
-    own = any(key == name.rpartition(".")[2] or key in MEANT.get(name, ()) for name in settings_of(command))
-    users = [name for name, schema in SCHEMAS.items() if key in schema.__dataclass_fields__]
-    return f" (it is one of {', '.join(users)})" if users and not own else ""
 
 
 def _options(chosen: Any, group: str, word: str) -> str:
@@ -117,7 +106,7 @@ def _options(chosen: Any, group: str, word: str) -> str:
     return f"an option of {name}{near}" if options else f"no options of {name}"
 
 
-def settings_of(command: str) -> list[str]:
+def _keys(command: str) -> list[str]:
     """Every key of a command."""
     return [key for key, _ in setting_fields(SCHEMAS[command])]
 
@@ -128,17 +117,13 @@ def _expected(key: str, command: str) -> str:
     for name, entry in setting_fields(SCHEMAS[command]):
         if name == key:
             text = str(entry.type if not isinstance(entry.type, type) else entry.type.__name__)
-            for python, plain in _PLAIN.items():
-                text = text.replace(python, plain)
-            return text.replace(" | None", " or null")
+            plain = _PLAIN.get(text.removesuffix(" | None").partition("[")[0], "another type of value")
+            return f"{plain} or null" if "None" in text else plain
     return "another type of value"
 
 
 _PLAIN = {
-    "list[str]": "a list of names",
-    "list[int]": "a list of integers",
-    "list[float]": "a list of numbers",
-    "dict[str, typing.Any]": "a mapping {key: value}",
+    "list": "a list",
     "dict": "a mapping {key: value}",
     "float": "a number",
     "int": "an integer",

@@ -5,7 +5,6 @@ command goes on, and says so at its end.
 """
 
 import contextlib
-import functools
 import io
 import os
 import sys
@@ -31,12 +30,6 @@ def tell(text: str) -> None:
     """Print on stderr."""
     with _delivered("stderr"):
         print(text, file=sys.stderr, flush=True)  # noqa: T201
-
-
-@functools.cache
-def tell_once(text: str) -> None:
-    """The same, once in a process: every job of a multirun is checked twice."""
-    tell(f"bandit_lab: {text}")
 
 
 @contextlib.contextmanager

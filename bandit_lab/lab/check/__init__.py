@@ -13,5 +13,5 @@ from bandit_lab.lab.check import (
     settings,
     stability,
 )
-from bandit_lab.lab.check.result import CHECKS, CheckResult, Failed, NotApplicable, run_check, run_checks
+from bandit_lab.lab.check.result import CHECKS, CheckResult, run_check, run_checks
 from bandit_lab.lab.check.subject import LEARNS, Subject, subject_of

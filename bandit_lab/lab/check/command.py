@@ -17,7 +17,7 @@ from bandit_lab.lab.predict import build
 
 
 @dataclass(frozen=True)
-class CheckPlan:
+class _CheckPlan:
     """Checked settings and what they ask for."""
 
     settings: CheckSettings
@@ -25,7 +25,7 @@ class CheckPlan:
     precision: str | None = None
 
 
-def prepare(settings: CheckSettings, explicit: frozenset[str]) -> CheckPlan:
+def prepare(settings: CheckSettings, explicit: frozenset[str]) -> _CheckPlan:
     """Build every variant that is to be checked. Raises ValueError."""
     _checks.integer("seed", settings.seed, 0)
     _checks.positive("kl_weight", settings.kl_weight)
@@ -41,10 +41,10 @@ def prepare(settings: CheckSettings, explicit: frozenset[str]) -> CheckPlan:
             wanted.setdefault((kind, name), None)
     _checks.require(bool(wanted), "plugins", "modules that register a variant", settings.plugins)
     more: dict[str, Any] = {"kl_weight": settings.kl_weight, "seed": settings.seed}
-    return CheckPlan(settings, tuple(subject_of(*what, options, learner, **more) for what, options in wanted.items()))
+    return _CheckPlan(settings, tuple(subject_of(*what, options, learner, **more) for what, options in wanted.items()))
 
 
-def compute(plan: CheckPlan, progress: Progress) -> Result:
+def compute(plan: _CheckPlan, progress: Progress) -> Result:
     """Put every question to every variant."""
     rows = []
     for subject in plan.subjects:

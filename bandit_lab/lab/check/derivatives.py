@@ -20,7 +20,7 @@ def _central(function: Callable[[Array], Array], x: Array) -> np.ndarray:
 
 
 @check("gradient of the policy against finite differences", "bandit")
-def policy(subject: Subject) -> str:
+def _policy(subject: Subject) -> str:
     """d log pi / d theta by forward and reverse differentiation and by central differences."""
     theta, log_policy = subject.places[0][0], subject.learner.bandit.log_policy
     forward = jax.jacfwd(log_policy)(theta)
@@ -30,7 +30,7 @@ def policy(subject: Subject) -> str:
 
 
 @check("derivatives of the drift against finite differences", "bandit", "advantage", "estimator", "kl_estimator", *LAWS)
-def drift(subject: Subject) -> str:
+def _drift(subject: Subject) -> str:
     """H_fresh and H_stale by forward differentiation and by central differences."""
     exact, (theta, behaviour) = jax.jit(drift_of(subject.learner, subject.dynamics)), (p[1] for p in subject.places)
     weight, lines, seen = subject.weight, [], []

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest import SkipTest
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import numpy as np
 
 from bandit_lab.bandits import num_contexts_and_arms
 from bandit_lab.grpo import Scaled, advantages, batch_advantages, drawn_advantages, sees_batch
-from bandit_lab.lab.check.result import Failed, NotApplicable, check, close, not_zero
+from bandit_lab.lab.check.result import check, close, not_zero
 from bandit_lab.lab.check.sampling import _sampled_z, judge
 from bandit_lab.lab.check.subject import LAWS, Subject
 from bandit_lab.simulation import check_drift, drift_of
@@ -20,7 +21,7 @@ REWARDS = (1.0, 0.0, 0.25, 1.0, 1.0, 0.0, 0.5, 1.0)
 
 
 @check("shapes and normalisation", "bandit")
-def shapes(subject: Subject) -> str:
+def _shapes(subject: Subject) -> str:
     """Every probability sums to 1, the reference is finite, and tokens multiply up to their sequence."""
     bandit = subject.learner.bandit
     contexts, arms = num_contexts_and_arms(bandit)
@@ -31,7 +32,7 @@ def shapes(subject: Subject) -> str:
     close("law", bandit.law.probabilities.sum(-1), np.ones((contexts, arms)), 0, 1e-12)
     close("true means", np.shape(bandit.true_means), (contexts, arms), 0, 0)
     if not np.all(np.isfinite(bandit.reference_log_policy)):
-        raise Failed("reference_log_policy: expected finite numbers")
+        raise AssertionError("reference_log_policy: expected finite numbers")
     if hasattr(bandit, "log_token_policy"):
         tokens = bandit.log_token_policy(subject.places[0][0])
         lines.append(close("tokens", tokens.sum(0), log_policy, 0, 1e-12))
@@ -39,7 +40,7 @@ def shapes(subject: Subject) -> str:
 
 
 @check("declared properties", "advantage")
-def flags(subject: Subject) -> str:
+def _flags(subject: Subject) -> str:
     """`centred` and `linear` are true in a group of eight; it is the same drawn, counted, by `scale` and in a batch."""
     advantage, rewards = subject.variant, jnp.array(REWARDS)
 
@@ -66,10 +67,10 @@ def flags(subject: Subject) -> str:
 
 
 @check("infinite groups are the limit of large ones", "bandit", "advantage", "estimator", *LAWS)
-def population(subject: Subject) -> str:
+def _population(subject: Subject) -> str:
     """The exact mean at G = 32 and 128 nears that at G = infinity; where it cannot be summed, sampling at G = 512."""
     if sees_batch(subject.learner.advantage) and num_contexts_and_arms(subject.learner.bandit)[0] > 1:
-        raise NotApplicable("the limit is one of many prompts, too: a step of one prompt never sees the other contexts")
+        raise SkipTest("the limit is one of many prompts, too: a step of one prompt never sees the other contexts")
     wide = [replace(subject.learner, group_size=size) for size in SIZES]
     try:
         check_drift(wide[-1], "finite_group")
@@ -84,12 +85,12 @@ def population(subject: Subject) -> str:
     ]
     line = f"distance {distance[0]:.1e} at G = {SIZES[0]}, {distance[1]:.1e} at G = {SIZES[1]}, expected at most half"
     if not distance[1] <= 0.55 * distance[0] + 1e-10:
-        raise Failed(line)
+        raise AssertionError(line)
     return line
 
 
 @check("weights", "estimator")
-def weights(subject: Subject) -> str:
+def _weights(subject: Subject) -> str:
     """Factors are finite far from 1, and 1 everywhere if `ignores_ratio` says so."""
     estimator = subject.variant
     if hasattr(estimator, "of_group"):
@@ -107,33 +108,33 @@ def weights(subject: Subject) -> str:
 
 def _finite(found: jax.Array, shape: tuple[int, ...]) -> str:
     if found.shape != shape or not np.all(np.isfinite(found)):
-        raise Failed(f"expected finite factors of shape {shape}, got {np.asarray(found)!r}")
+        raise AssertionError(f"expected finite factors of shape {shape}, got {np.asarray(found)!r}")
     return "finite"
 
 
 @check("declared law", "sampler")
-def draws(subject: Subject) -> str:
+def _draws(subject: Subject) -> str:
     """The law has sum 1 in every context, and is 0 nowhere if `draws_all` says so."""
     policy = jax.nn.log_softmax(jnp.array([[0.0, 0.5, -0.7], [2.0, -3.0, 0.2]]))
     found = np.exp(np.asarray(subject.variant.log_law(policy)))
     line = close("law", found.sum(-1), np.ones(2), 0, 1e-12)
     if subject.variant.draws_all and not np.all(found > 0):
-        raise Failed("draws_all: expected a probability of every answer, got 0")
+        raise AssertionError("draws_all: expected a probability of every answer, got 0")
     return line
 
 
 @check("weights of the mismatch", "correction")
-def weighs(subject: Subject) -> str:
+def _weighs(subject: Subject) -> str:
     """Factors are finite and >= 0 far from 1, and 1 where sampler and policy agree."""
     found = subject.variant.weight(jnp.geomspace(1e-3, 1e3, 31))
     close("weight at 1", found[15], 1.0, 0, 1e-12)
     if np.any(np.asarray(found) < 0):
-        raise Failed("expected factors >= 0")
+        raise AssertionError("expected factors >= 0")
     return _finite(found, (31,))
 
 
 @check("remembers parameters", "staleness")
-def remembers(subject: Subject) -> str:
+def _remembers(subject: Subject) -> str:
     """The policy that acts is one of those that were, and at first the one at the start."""
     rule, interval = subject.variant, max(2, subject.variant.smallest_interval)
     age = jnp.asarray(interval if rule.whole_interval else float(interval))
@@ -142,24 +143,24 @@ def remembers(subject: Subject) -> str:
     for step, theta in enumerate(past):
         now = rule.behaviour(state, theta, jnp.int32(step), age, jax.random.fold_in(key, step))
         if rule.block_synchronous and step % interval and not jax.tree.all(jax.tree.map(jnp.array_equal, now, before)):
-            raise Failed(f"step {step}: block_synchronous, expected policy and state of the block's start, got others")
+            raise AssertionError(f"step {step}: block_synchronous, expected what the block began with, got others")
         acting, state = before = now
         if not hasattr(acting, "share") and not any(bool(jnp.all(acting == old)) for old in past[: step + 1]):
-            raise Failed(f"step {step}: expected parameters of a step before, got {np.asarray(acting)}")
+            raise AssertionError(f"step {step}: expected parameters of a step before, got {np.asarray(acting)}")
         if hasattr(acting, "share"):
             close("shares", jnp.sum(acting.share), 1.0, 0, 1e-12)
     return f"{len(past)} steps at refresh interval {interval}"
 
 
 @check("period and rewind", "staleness")
-def period(subject: Subject) -> str:
+def _period(subject: Subject) -> str:
     """A period after a state, and from that state rewound, the same policies act: multipliers and onsets rest on it."""
     rule, interval = subject.variant, max(2, subject.variant.smallest_interval)
     age = jnp.asarray(interval if rule.whole_interval else float(interval))
     try:
         steps = int(rule.period(interval))
     except ValueError as error:
-        raise NotApplicable(str(error)) from error
+        raise SkipTest(str(error)) from error
     horizon = rule.horizon_for(interval)
     whole = -(-(2 * interval + horizon + 1) // steps) * steps  # a memory that is full, at the end of a period
     path = jnp.asarray(np.random.default_rng(subject.seed).normal(size=(whole + 2 * steps + horizon, 2)))

@@ -2,11 +2,12 @@
 
 from dataclasses import replace
 from typing import Any
+from unittest import SkipTest
 
 import numpy as np
 
 from bandit_lab.grpo import Frozen, Hyper
-from bandit_lab.lab.check.result import NotApplicable, check, close, not_zero
+from bandit_lab.lab.check.result import check, close, not_zero
 from bandit_lab.lab.check.sampling import judge
 from bandit_lab.lab.check.subject import LEARNS, Subject
 from bandit_lab.simulation import run
@@ -16,7 +17,7 @@ SEEDS, STEPS = 4096, 8
 
 
 @check("fast path against the reference path", *LEARNS)
-def paths(subject: Subject) -> str:
+def _paths(subject: Subject) -> str:
     """Mean expected reward after each of eight steps at refresh interval 3, where the fast path serves the learner.
 
     Of a rule with a short cut to the mean over all policies that act, runs of the mean field as well.
@@ -26,7 +27,7 @@ def paths(subject: Subject) -> str:
     if subject.kind == "staleness":  # ratios would correct for whichever policy acts
         learner = replace(learner, estimator=Frozen())
     if reason := unsupported_reason(learner, "sampled"):
-        raise NotApplicable(reason)
+        raise SkipTest(reason)
     cells = Hyper(*(np.array([value]) for value in (0.5, 0.5, 3, subject.kl_weight)))
     options: dict[str, Any] = {
         "steps": STEPS,

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.lab.check.result import Failed, check, close, not_zero
+from bandit_lab.lab.check.result import check, close, not_zero
 from bandit_lab.lab.check.subject import LEARNS, Subject
 from bandit_lab.simulation import sampled
 from bandit_lab.simulation.cells import cast
@@ -30,7 +30,7 @@ def _hyper(subject: Subject, rate: float, dtype: type = np.float64) -> Hyper:
 
 
 @check("one compilation; jit, vmap and single precision", *LEARNS)
-def programs(subject: Subject) -> str:
+def _programs(subject: Subject) -> str:
     """Six sampled updates: other numbers do not compile again, seeds side by side and float32 change nothing."""
     learner, keys, starts = subject.learner, jax.random.split(jax.random.key(subject.seed), 3), subject.places[0]
     traces = []
@@ -44,16 +44,16 @@ def programs(subject: Subject) -> str:
     same = jax.tree.map(lambda x: x + 0, learner)
     compiled(same, _hyper(subject, 0.2), keys[0], starts[1])
     if len(traces) != 1:
-        raise Failed(f"expected one compilation for all numbers, got {len(traces)}")
+        raise AssertionError(f"expected one compilation for all numbers, got {len(traces)}")
     together = jax.jit(jax.vmap(_run, (None, None, 0, 0)))(learner, _hyper(subject, 0.1), keys, starts)
     lines = [close("vmap", together, jnp.stack(alone), 1e-12, 1e-12)]
     if not np.all(np.isfinite(together)):
-        raise Failed("expected finite parameters")
+        raise AssertionError("expected finite parameters")
     not_zero("change of the parameters", np.asarray(together) - np.asarray(starts)[:, None])
     low = cast(learner, np.float32)
     single = jax.jit(_run)(low, _hyper(subject, 0.1, np.float32), keys[0], starts[0].astype(np.float32))
     if single.dtype != np.float32:
-        raise Failed(f"expected float32 from float32, got {single.dtype}")
+        raise AssertionError(f"expected float32 from float32, got {single.dtype}")
     if not np.all(np.isfinite(single)):
-        raise Failed("float32: expected finite parameters")
+        raise AssertionError("float32: expected finite parameters")
     return "; ".join([*lines, "one compilation", "float32 stays float32"])

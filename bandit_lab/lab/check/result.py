@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import SkipTest
 
 import numpy as np
 
@@ -10,14 +11,6 @@ if TYPE_CHECKING:
     from bandit_lab.lab.check.subject import Subject
 
 PASS, FAIL, NOT_APPLICABLE = "pass", "FAIL", "not applicable"
-
-
-class Failed(Exception):
-    """The variant breaks a rule; says which number was seen and which was allowed."""
-
-
-class NotApplicable(Exception):
-    """The question does not arise for this variant; says why."""
 
 
 class CheckResult(NamedTuple):
@@ -29,7 +22,7 @@ class CheckResult(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Check:
+class _Check:
     """A question, the kinds of variants that it is put to, and the function that answers: a line, or an exception."""
 
     name: str
@@ -37,14 +30,14 @@ class Check:
     function: "Callable[[Subject], str]"
 
 
-CHECKS: dict[str, Check] = {}
+CHECKS: dict[str, _Check] = {}
 
 
 def check(name: str, *kinds: str) -> Callable[[Any], Any]:
     """Decorator: adds a check for variants of these kinds."""
 
     def keep(function: "Callable[[Subject], str]") -> "Callable[[Subject], str]":
-        CHECKS[name] = Check(name, kinds, function)
+        CHECKS[name] = _Check(name, kinds, function)
         return function
 
     return keep
@@ -57,9 +50,9 @@ def run_check(name: str, subject: "Subject") -> CheckResult:
         return CheckResult(name, NOT_APPLICABLE, f"decided by {' and '.join(one.kinds)}, not by the {subject.kind}")
     try:
         return CheckResult(name, PASS, one.function(subject))
-    except NotApplicable as reason:
+    except SkipTest as reason:
         return CheckResult(name, NOT_APPLICABLE, str(reason))
-    except Failed as error:
+    except AssertionError as error:
         return CheckResult(name, FAIL, str(error))
     except Exception as error:
         return CheckResult(name, FAIL, f"{type(error).__name__}: {error}".splitlines()[0])
@@ -71,24 +64,24 @@ def run_checks(subject: "Subject") -> list[CheckResult]:
 
 
 def not_zero(what: str, *numbers: Any, least: float = 0.0) -> None:
-    """Raises `Failed` unless some of these numbers are larger than `least`: equal nothings prove nothing."""
+    """Raises AssertionError unless some of these numbers are larger than `least`: equal nothings prove nothing."""
     if not max((float(np.max(np.abs(np.asarray(some, float)), initial=0.0)) for some in numbers), default=0.0) > least:
         size = f"at most {least:g}" if least else "0"
-        raise Failed(
+        raise AssertionError(
             f"{what}: nothing to compare: expected numbers that differ from 0, got all of them {size}, or none"
         )
 
 
 def close(what: str, found: Any, expected: Any, relative: float, absolute: float) -> str:
-    """A line with the largest difference in units of what is allowed. Raises `Failed` beyond it, for NaN or nothing."""
+    """A line with the largest difference in units of what is allowed. AssertionError beyond it, for NaN or nothing."""
     found, expected = np.asarray(found, float), np.asarray(expected, float)
     if found.shape != expected.shape:
-        raise Failed(f"{what}: shape {found.shape}, expected {expected.shape}")
+        raise AssertionError(f"{what}: shape {found.shape}, expected {expected.shape}")
     if not expected.size:
-        raise Failed(f"{what}: nothing to compare: no numbers")
+        raise AssertionError(f"{what}: nothing to compare: no numbers")
     allowed = absolute + relative * np.max(np.abs(expected), initial=0.0)
     off = np.max(np.abs(found - expected), initial=0.0)
     line = f"{what}: off by {off:.1e}, allowed {allowed:.1e}"
     if not off <= allowed:
-        raise Failed(line)
+        raise AssertionError(line)
     return line

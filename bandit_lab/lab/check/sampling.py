@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from unittest import SkipTest
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ import numpy as np
 
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
-from bandit_lab.lab.check.result import Failed, NotApplicable, check, not_zero
+from bandit_lab.lab.check.result import check, not_zero
 from bandit_lab.lab.check.subject import LAWS, Subject
 from bandit_lab.simulation import drift_of, sampled
 
@@ -18,18 +19,18 @@ LARGEST_Z = 5.0  # 6e-7 per number
 
 
 def judge(z: np.ndarray, draws: int, seed: int) -> str:
-    """A line with the largest |z|. Raises `Failed` beyond `LARGEST_Z`."""
+    """A line with the largest |z|. Raises AssertionError beyond `LARGEST_Z`."""
     if not z.size:
-        raise Failed("nothing to compare: no numbers")
+        raise AssertionError("nothing to compare: no numbers")
     worst = float(np.max(np.abs(z)))
     line = f"|z| <= {worst:.2f} on {z.size} numbers, allowed {LARGEST_Z:g}, n = {draws}, seed {seed}"
     if not worst <= LARGEST_Z:
-        raise Failed(line)
+        raise AssertionError(line)
     return line
 
 
 @check("rewards drawn follow the law", "bandit")
-def rewards_follow_the_law(subject: Subject) -> str:
+def _rewards_follow_the_law(subject: Subject) -> str:
     """Mean and mean square of every arm's rewards against `law`; where they are said to be normal, four moments."""
     bandit = subject.learner.bandit
     contexts, arms, _ = bandit.law.probabilities.shape
@@ -57,10 +58,10 @@ def _moments(bandit: Bandit, context: int) -> Iterator[tuple[int, np.ndarray]]:
 
 
 @check("exact mean of a group against sampling", "bandit", "advantage", "estimator", "kl_estimator", *LAWS)
-def sampled_mean(subject: Subject) -> str:
+def _sampled_mean(subject: Subject) -> str:
     """Mean of the sampled gradient against the exact one of this group size, at three pairs of policies."""
     if subject.not_summed_reason:
-        raise NotApplicable(subject.not_summed_reason)
+        raise SkipTest(subject.not_summed_reason)
     return judge(_sampled_z(subject, "finite_group", DRAWS, 0.0), DRAWS, subject.seed)
 
 

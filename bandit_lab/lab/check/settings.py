@@ -3,14 +3,14 @@
 from typing import Any
 
 from bandit_lab.app import plugins
-from bandit_lab.lab.check.result import Failed, check
+from bandit_lab.lab.check.result import check
 from bandit_lab.lab.check.subject import LEARNS, Subject, subject_of
 
 NONSENSE: tuple[Any, ...] = ("nonsense", float("nan"))
 
 
 @check("bad settings are named", *LEARNS)
-def bad_settings(subject: Subject) -> str:
+def _bad_settings(subject: Subject) -> str:
     """An unknown option, and nonsense for every option with a default, raise ValueError with the option's name."""
     cases: dict[str, dict[str, Any]]
     if subject.kind == "optimizer":
@@ -29,9 +29,9 @@ def bad_settings(subject: Subject) -> str:
             subject_of(subject.kind, subject.name, options, subject.learner)
         except ValueError as error:
             if key not in str(error):
-                raise Failed(f"{case}: expected an error that names {key}, got {error}") from error
+                raise AssertionError(f"{case}: expected an error that names {key}, got {error}") from error
         except Exception as error:
-            raise Failed(f"{case}: expected a ValueError that names {key}, got {error!r}") from error
+            raise AssertionError(f"{case}: expected a ValueError that names {key}, got {error!r}") from error
         else:
-            raise Failed(f"{case}: expected a ValueError that names {key}, got none")
+            raise AssertionError(f"{case}: expected a ValueError that names {key}, got none")
     return f"{len(cases)} cases"

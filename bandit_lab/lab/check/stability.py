@@ -1,13 +1,14 @@
 """Do the three routes to the stiffness agree, and is the growth of a displaced run the one of its multipliers?"""
 
 from dataclasses import replace
+from unittest import SkipTest
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab.grpo import Hyper, Learner, init
-from bandit_lab.lab.check.result import NotApplicable, check, close, not_zero
+from bandit_lab.lab.check.result import check, close, not_zero
 from bandit_lab.lab.check.subject import LAWS, Subject
 from bandit_lab.loop import Reason, loop_of
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, measure_stiffness
@@ -26,12 +27,12 @@ def _fixed_point(subject: Subject) -> tuple[FixedPoint, np.ndarray]:
     """The fixed point and its parameters [D]."""
     point = find_fixed_point(subject.learner, subject.dynamics, subject.kl_weight)
     if point.theta is None:
-        raise NotApplicable(str(point.reason))
+        raise SkipTest(str(point.reason))
     return point, point.theta
 
 
 @check("stiffness by three routes", "bandit", "advantage", "estimator", "kl_estimator", *LAWS)
-def stiffness(subject: Subject) -> str:
+def _stiffness(subject: Subject) -> str:
     """Jacobian of the drift, Hessian of the potential (where there is one), increments of a displaced run."""
     report = measure_stiffness(subject.learner, subject.dynamics, subject.kl_weight, _fixed_point(subject)[0])
     matrix = report.fresh + report.stale
@@ -45,7 +46,7 @@ def stiffness(subject: Subject) -> str:
 
 
 @check("multipliers against simulated growth", *("bandit", "estimator", "staleness", "optimizer"), *LAWS)
-def growth(subject: Subject) -> str:
+def _growth(subject: Subject) -> str:
     """log of the largest multiplier per step, and the growth of a displaced run, a thousandth off the threshold."""
     learner = subject.learner
     interval = max(INTERVAL, learner.staleness.smallest_interval)
@@ -66,21 +67,21 @@ def _predicted(learner: Learner, subject: Subject, point: FixedPoint, interval: 
     if loop is not None:
         threshold = loop.threshold
         if not threshold.value:  # none, or the fixed point repels at every learning rate
-            raise NotApplicable(str(threshold.reason))
+            raise SkipTest(str(threshold.reason))
         rates = threshold.value * near
         sizes = [loop.multipliers(rate) for rate in rates]
         if any(isinstance(one, Reason) for one in sizes):
-            raise NotApplicable(str(Reason.TOO_LARGE))
+            raise SkipTest(str(Reason.TOO_LARGE))
         return rates, [float(np.log(np.abs(np.asarray(one)[0]))) / loop.rule.period for one in sizes]
     if reason is not Reason.NOT_LINEAR:
-        raise NotApplicable(str(reason))
+        raise SkipTest(str(reason))
     whole = floquet_threshold(learner, subject.dynamics, MOMENTUM, interval, subject.kl_weight)
     if not whole.learning_rate:
-        raise NotApplicable(str(whole.reason))
+        raise SkipTest(str(whole.reason))
     rates = whole.learning_rate * near
     found = [floquet(learner, subject.dynamics, Hyper(r, MOMENTUM, interval, subject.kl_weight)) for r in rates]
     if any(one.reason or one.moment_source for one in found):
-        raise NotApplicable(found[0].reason or "its second moment is fed by noise: there is no noise-free run")
+        raise SkipTest(found[0].reason or "its second moment is fed by noise: there is no noise-free run")
     return rates, [one.growth for one in found]
 
 

@@ -12,8 +12,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab._names import one_of
 from bandit_lab.app.chunks import durable
-from bandit_lab.app.folder.outputs import begins, file_in
-from bandit_lab.app.folder.store import settings_in
+from bandit_lab.app.folder.store import create_folder, settings_in
 from bandit_lab.app.result import show
 from bandit_lab.app.runner import default_folder
 from bandit_lab.app.terminal.errors import stopped_by_disk
@@ -51,7 +50,7 @@ def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     rows: list[dict[str, Any]] = []
     if settings.paths:
         folder = Path(settings.paths[0])
-        rows, own = measured(folder), settings_in(folder) or {}
+        rows, own = measured(folder), settings_in(folder)
         settings = ExploreSettings(**asdict(settings) | {key: own[key] for key in OF_SWEEP if key not in given})
     name = settings.staleness.get("name", "")
     _checks.require(name in MODELS, "staleness", one_of(name, MODELS), name)
@@ -60,12 +59,9 @@ def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     _checks.require(inside, "refresh_interval", f"1 to {largest} on the page", settings.refresh_interval)
     build.check_scalars(predicted(settings))
     build.build_learner(predicted(settings), float(largest))
-    folder_given = settings.run_dir is not None
-    output = (
-        file_in(str(settings.run_dir), PAGE, begins(HEAD), settings.paths)
-        if folder_given
-        else default_folder("explore") / PAGE
-    )
+    output = (Path(settings.run_dir) if settings.run_dir is not None else default_folder("explore")) / PAGE
+    free = not output.exists() or (output.is_file() and output.read_bytes().startswith(HEAD.encode()))
+    _checks.require(free, "run_dir", f"a folder without a {PAGE} of somebody else", str(output.parent))
     return ExplorePlan(settings, rows, output)
 
 
@@ -113,7 +109,7 @@ def write(plan: ExplorePlan, found: Map) -> bool:
       Stopped: the file cannot be written.
     """
     with stopped_by_disk(plan.output):
-        plan.output.parent.mkdir(parents=True, exist_ok=True)
+        create_folder(plan.output.parent)
         durable.write_file(plan.output, found.html.encode())
     return plan.settings.open and _show_in_browser(plan.output)
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import gc
-import tempfile
 import time
 import traceback
 from collections.abc import Iterable, Sequence
@@ -10,12 +9,13 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import SkipTest
 
 from bandit_lab import _checks
 from bandit_lab._names import did_you_mean
 from bandit_lab.app import engine
 from bandit_lab.app.folder.manifest import CompileClock, manifest
-from bandit_lab.app.folder.store import RunFolder, as_yaml, check_manifest, manifest_of
+from bandit_lab.app.folder.store import RunFolder, check_manifest, manifest_of
 from bandit_lab.app.result import Result, Table
 from bandit_lab.app.settings.config import ReproduceSettings
 from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input, stopped_by_disk
@@ -30,7 +30,6 @@ from bandit_lab.lab.reproduce.experiment import (
     Loaded,
     Results,
     Setting,
-    Unavailable,
     discover,
     read_setting,
 )
@@ -38,38 +37,34 @@ from bandit_lab.lab.reproduce.publish import DONE, FAILED, FORMATS, SKIPPED, Rep
 
 
 @dataclass(frozen=True)
-class ReproducePlan:
+class _ReproducePlan:
     """Checked settings and the experiments to run."""
 
     settings: ReproduceSettings
     experiments: tuple[Experiment, ...]
 
 
-def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> ReproducePlan:
+def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> _ReproducePlan:
     """Check every setting. Raises ValueError."""
     known = discover()
     _checks.choice("quality", settings.quality, QUALITIES)
-    for name in ("publish", "cache"):
-        value = getattr(settings, name)
-        if value is not None:
-            check_writable(name, Path(value))
-    names = chosen(
-        settings.figures, list(known) if settings.numbers is None else published(Path(settings.numbers), known)
+    names = _chosen(
+        settings.figures, list(known) if settings.numbers is None else _published(Path(settings.numbers), known)
     )
-    check_formats(settings.formats)
+    _check_formats(settings.formats)
     engine.chosen(settings)
     kept = settings.cache is not None or _is_local(settings)
     _checks.require(kept, "cache", "a folder for what the engine's workers measure", None)
     if settings.publish is not None:
-        publish.check(Path(settings.publish), names)
-    return ReproducePlan(settings, tuple(known[one] for one in names))
+        publish.read(Path(settings.publish))
+    return _ReproducePlan(settings, tuple(known[one] for one in names))
 
 
 def _is_local(settings: ReproduceSettings) -> bool:
     return bool(settings.engine["name"] == "local")
 
 
-def chosen(figures: Any, known: list[str]) -> list[str]:
+def _chosen(figures: Any, known: list[str]) -> list[str]:
     """Ids of `all | name,name | [name, name]`, in the order of `known`. Raises ValueError."""
     names = figures.split(",") if isinstance(figures, str) else figures
     _checks.require(isinstance(names, list) and bool(names), "figures", "all, or names with commas between", figures)
@@ -80,7 +75,7 @@ def chosen(figures: Any, known: list[str]) -> list[str]:
     return [name for name in known if name in names or "all" in names]
 
 
-def check_formats(given: Any) -> tuple[str, ...]:
+def _check_formats(given: Any) -> tuple[str, ...]:
     """Formats of `png,pdf` or `[png, pdf]`. Raises ValueError."""
     names = given.split(",") if isinstance(given, str) else given
     _checks.require(isinstance(names, list) and bool(names), "formats", "names with commas between", given)
@@ -89,7 +84,7 @@ def check_formats(given: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(name).strip() for name in names))
 
 
-def published(folder: Path, known: Iterable[str]) -> list[str]:
+def _published(folder: Path, known: Iterable[str]) -> list[str]:
     """The figures whose numbers are published in a folder. Raises ValueError where there are none."""
     there = publish.read(folder)["figures"]
     names = [one for one in known if one in there and (folder / f"{one}.csv").is_file()]
@@ -97,18 +92,7 @@ def published(folder: Path, known: Iterable[str]) -> list[str]:
     return names
 
 
-def check_writable(name: str, path: Path) -> None:
-    """Raise ValueError unless `path` is a folder that can be written, or can become one."""
-    nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
-    _checks.require(nearest.is_dir(), name, "a folder", str(path))
-    try:  # rights alone do not tell: nobody can write to /proc or to a disk mounted for reading
-        tempfile.TemporaryFile(dir=nearest).close()
-    except OSError as error:
-        why = f"{str(path)!r} ({error.strerror})"
-        raise ValueError(f"{name}: expected a folder that can be written, got {why}") from None
-
-
-def check_folder(plan: ReproducePlan, folder: Path) -> None:
+def check_folder(plan: _ReproducePlan, folder: Path) -> None:
     """Raise ValueError if the folder holds a finished run. Only reads."""
     if not plan.settings.overwrite:
         check_manifest(folder)
@@ -116,26 +100,26 @@ def check_folder(plan: ReproducePlan, folder: Path) -> None:
         _checks.require(manifest_of(folder) is None, "run_dir", "a new folder, or overwrite=true", got)
 
 
-def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Result:
+def execute(plan: _ReproducePlan, folder: RunFolder, progress: Progress) -> Result:
     """Run the experiments, write the run folder, publish, print the claims.
 
     Raises Incomplete where an experiment failed; everything else is written then, but no manifest.
     """
     start, settings = time.perf_counter(), plan.settings
     with stopped_by_disk(folder.path):
-        folder.open(as_yaml(asdict(settings)))
+        folder.open(asdict(settings))
     outcomes = []
     with CompileClock() as clock:
         failed = {} if _is_local(settings) or settings.numbers else _measured_elsewhere(plan, progress)
         for place, experiment in enumerate(plan.experiments, start=1):
             with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
-                outcomes.append(run_one(experiment, settings, advance, failed.get(experiment.id)))
+                outcomes.append(_run_one(experiment, settings, advance, failed.get(experiment.id)))
             with stopped_by_disk(folder.path):
                 publish.write_outcome(outcomes[-1], folder)
             _forget_programs()
             if outcomes[-1].reason:
                 _tell(f"{experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
-    found = result_of(outcomes)
+    found = _result_of(outcomes)
     with stopped_by_disk(folder.path), progress.stage("writing"):
         folder.write_summary(found.to_dict())
         publish.write_results(outcomes, folder.path)
@@ -157,7 +141,7 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Resul
     return found
 
 
-def _measured_elsewhere(plan: ReproducePlan, progress: Progress) -> dict[str, str]:
+def _measured_elsewhere(plan: _ReproducePlan, progress: Progress) -> dict[str, str]:
     """Have the engine's workers measure what is not in the cache. Returns experiment -> why it failed there."""
     settings = plan.settings
     opened = engine.chosen(settings).opened
@@ -173,7 +157,7 @@ def _cache(settings: ReproduceSettings, loaded: Loaded, setting: Setting) -> Cac
     return Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
 
 
-def run_one(
+def _run_one(
     experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback, failed: str | None = None
 ) -> Reproduced:
     """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome.
@@ -187,7 +171,7 @@ def run_one(
         return outcome
     try:
         _fill(outcome, experiment, settings, advance)
-    except Unavailable as error:
+    except SkipTest as error:
         outcome.status, outcome.reason = SKIPPED, str(error)
     except Stopped:
         raise
@@ -209,7 +193,7 @@ def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettin
         else _measured(outcome, loaded, settings, advance)
     )
     outcome.finding = claims.finding(loaded, outcome.rows)
-    outcome.files = sheet.pictures(loaded, found, outcome.rows, check_formats(settings.formats))
+    outcome.files = sheet.pictures(loaded, found, outcome.rows, _check_formats(settings.formats))
     if not settings.numbers:
         outcome.files[f"{experiment.id}.csv"] = numbers.as_csv(found).encode()
     outcome.found = found
@@ -239,7 +223,7 @@ def _drawn_again(outcome: Reproduced, experiment: Experiment, settings: Reproduc
     return Results(*numbers.from_csv(text), read_setting(experiment.id, outcome.quality))
 
 
-def result_of(outcomes: Sequence[Reproduced]) -> Result:
+def _result_of(outcomes: Sequence[Reproduced]) -> Result:
     """The claims with their verdicts, and what became of every figure."""
     rows = [row for one in outcomes for row in one.rows]
     holding, failed = sum(row["holds"] for row in rows), [one.id for one in outcomes if one.status == FAILED]

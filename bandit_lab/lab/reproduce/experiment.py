@@ -9,7 +9,7 @@ For developers. `experiments/<id>.py` has a docstring whose first line is the qu
 - `measure(setting, lab) -> Dataset`: simulation alone; kept on disk. Long parts go through `lab.keep`;
 - `draw(figure, found)`: fills a figure whose width is set already (`sheet.WIDTH`);
 - `CLAIMS`: a tuple of `Claim`, ids `<id>.<name>`;
-- and if wanted: `trained(setting) -> str`, what learns what, which stands below the finding (see `sheet.trained`);
+- and if wanted: `trained(setting) -> str`, what learns what, which stands below the finding;
   `inputs(setting) -> str`, a hash of the files that `measure` reads; `unsupported_reason(setting)` returns the
   reason where it cannot run here; `table(found) -> str` returns a Markdown table below the claims in
   `claims.md`.
@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest import SkipTest
 
 import numpy as np
 
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
 
 QUALITIES = ("draft", "paper")
 PARTS = ("TITLE", "FINDING", "predict", "measure", "draw", "CLAIMS")
-
-
-class Unavailable(RuntimeError):
-    """An experiment that cannot run here, with the reason; it is skipped, and said."""
 
 
 class Setting(SimpleNamespace):
@@ -222,10 +219,10 @@ class Loaded:
         self.inputs: Callable[[Setting], str] = getattr(module, "inputs", lambda setting: "")
 
     def check_available(self, setting: Setting) -> None:
-        """Raise `Unavailable` where the experiment cannot run."""
+        """Raise SkipTest where the experiment cannot run."""
         reason = self._unsupported_reason(setting)
         if reason:
-            raise Unavailable(str(reason))
+            raise SkipTest(str(reason))
 
 
 def experiments_dir() -> Path:
@@ -245,7 +242,7 @@ def discover() -> dict[str, Experiment]:
     return {path.stem: Experiment(path.stem, path) for path in paths}
 
 
-def setting_file(identity: str) -> Path:
+def _setting_file(identity: str) -> Path:
     """The YAML file of an experiment."""
     return config_dir() / "experiment" / f"{identity}.yaml"
 
@@ -254,7 +251,7 @@ def read_setting(identity: str, quality: str) -> Setting:
     """Setting of an experiment at a quality. Raises ValueError for unknown keys at the top of the file."""
     from omegaconf import OmegaConf
 
-    path = setting_file(identity)
+    path = _setting_file(identity)
     if not path.is_file():
         raise ValueError(f"setting: expected conf/experiment/{identity}.yaml, no such file in {config_dir()}")
     parts: Any = OmegaConf.load(path)

@@ -1,14 +1,12 @@
 """What `reproduce` leaves behind: the run folder's files, and the published figures with their table and index."""
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab.app.chunks import durable
-from bandit_lab.app.chunks.store import read_json
+from bandit_lab.app.chunks import durable, read_json
 from bandit_lab.app.folder.store import RESULTS, RunFolder, strict_json
 from bandit_lab.lab.reproduce import claims, experiment
 from bandit_lab.lab.reproduce.experiment import Experiment, Results
@@ -16,7 +14,6 @@ from bandit_lab.lab.reproduce.experiment import Experiment, Results
 DONE, FAILED, SKIPPED = "done", "failed", "skipped"
 CLAIMS, TABLE, INDEX = "claims.json", "claims.md", "README.md"
 FORMATS = ("png", "pdf", "svg")
-_ENDINGS = (*(f".{kind}" for kind in FORMATS), ".csv")
 
 
 @dataclass
@@ -71,7 +68,7 @@ def publish(outcomes: list[Reproduced], folder: Path, known: dict[str, Experimen
     """
     folder.mkdir(parents=True, exist_ok=True)
     done = [one for one in outcomes if one.status == DONE]
-    content = merged(read(folder), done, known)
+    content = _merged(read(folder), done, known)
     durable.write_file(folder / CLAIMS, strict_json(content).encode())  # first: it says whose the pictures are
     durable.write_file(folder / TABLE, claims.markdown(content).encode())
     for one in done:
@@ -80,16 +77,6 @@ def publish(outcomes: list[Reproduced], folder: Path, known: dict[str, Experimen
     index = experiment.experiments_dir() / INDEX
     if index.parent.parent == folder.absolute().resolve().parent:
         durable.write_file(index, index_text(content, known, folder.absolute().resolve(), index.parent).encode())
-
-
-def check(folder: Path, ids: Iterable[str]) -> None:
-    """Raise ValueError where publishing these experiments would replace a file that was not published from here."""
-    before = read(folder)["figures"]
-    names = [] if (folder / CLAIMS).is_file() else [TABLE]
-    names += [f"{one}{ending}" for one in ids if one not in before for ending in _ENDINGS]
-    taken = [name for name in names if (folder / name).exists()]
-    expected = f"a folder in which the names of what is published are free, or listed in its {CLAIMS}"
-    _checks.require(not taken, "publish", expected, f"{', '.join(taken)} in {folder}, of somebody else")
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -103,7 +90,7 @@ def read(folder: Path) -> dict[str, Any]:
     return content
 
 
-def merged(content: dict[str, Any], done: list[Reproduced], known: dict[str, Experiment]) -> dict[str, Any]:
+def _merged(content: dict[str, Any], done: list[Reproduced], known: dict[str, Experiment]) -> dict[str, Any]:
     """The published content with the new outcomes in it, sorted by figure."""
     about: dict[str, Any] = dict(content["figures"])
     rows: dict[str, list[claims.ClaimRow]] = {name: [] for name in known}

@@ -53,7 +53,7 @@ def uses(source: str, name: str) -> Iterator[tuple[str, int]]:
 
     Imports inside functions count even if nothing uses them. Raises ValueError for `from module import *`.
     """
-    statements = reached(source, name)
+    statements = _reached(source, name)
     top = [entry for one, _ in statements if isinstance(one, ast.Import | ast.ImportFrom) for entry in _imported(one)]
     for statement, names in statements:
         if isinstance(statement, ast.Import | ast.ImportFrom):
@@ -68,7 +68,7 @@ def uses(source: str, name: str) -> Iterator[tuple[str, int]]:
                 yield ".".join(filter(None, (known.get(first, first), rest))), getattr(node, "lineno", 0)
 
 
-def reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
+def _reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
     """Statements at the top of the file that `name` depends on, in order of the file, each with the names it uses.
 
     Raises ValueError where nothing of this name is defined.

@@ -1,8 +1,7 @@
 """`sweep`: the grid, in one direction.
 
 plan       every check, the axes
-exact      theory of the rows, and what was measured of them; sampled: the same of noisy runs
-jobs       what is cut into resumable chunks
+jobs       the rows by the theory, and what is to be measured as resumable jobs; sampled: the same of noisy runs
 compute    the order: theory, jobs, results
 dataset    results as one labelled data set; report: verdict, table and summary; pictures: drawn from the data set
 simulate   many seeds of one setting, without a grid

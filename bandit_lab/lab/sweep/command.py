@@ -10,17 +10,15 @@ from bandit_lab.app import engine
 from bandit_lab.app.chunks import ChunkStore, RunLock, hash_of
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
-from bandit_lab.app.folder.store import RunFolder, as_yaml
+from bandit_lab.app.folder.store import RunFolder
 from bandit_lab.app.result import Result, Value, plain, show
 from bandit_lab.app.terminal.errors import Incomplete, bad_input, stopped_by_disk
 from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.lab.sweep.compute import Computed, compute_all, failed_text
+from bandit_lab.lab.sweep.compute import Computed, compute_all, example_runs
 from bandit_lab.lab.sweep.dataset import dataset, streams
-from bandit_lab.lab.sweep.examples import make_examples
 from bandit_lab.lab.sweep.jobs import SAMPLED
-from bandit_lab.lab.sweep.pictures import figures_of
-from bandit_lab.lab.sweep.plan import SweepPlan, check_disk, prepare
-from bandit_lab.lab.sweep.report import axes, result_of
+from bandit_lab.lab.sweep.plan import SweepPlan, prepare
+from bandit_lab.lab.sweep.report import axes, figures_of, result_of
 from bandit_lab.measure import displaced
 from bandit_lab.simulation import UNIT, fast
 from bandit_lab.simulation.engine import WIDTH
@@ -30,8 +28,7 @@ __all__ = ["check_folder", "execute", "figures_of", "prepare"]
 
 def check_folder(plan: SweepPlan, folder: Path) -> None:
     """Raise ValueError if the folder holds a run of another configuration. Only reads."""
-    store.state_of(folder, settings_of(plan), plan.settings.overwrite)
-    check_disk(plan, folder)
+    store.state_of(folder, _settings_of(plan), plan.settings.overwrite)
 
 
 def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | None:
@@ -45,7 +42,7 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | 
       Stopped: the folder cannot be written, or the engine is gone; what is finished is kept.
       Incomplete: everything is written, but some chunks failed.
     """
-    chunks, settings = ChunkStore(folder.path), settings_of(plan)
+    chunks, settings = ChunkStore(folder.path), _settings_of(plan)
     with contextlib.ExitStack() as stack:
         with bad_input(), stopped_by_disk(folder.path):
             stack.enter_context(RunLock(chunks.folder).hold())
@@ -64,7 +61,9 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | 
             if not done.failed:
                 chunks.remove()
     if done.failed:
-        raise Incomplete(failed_text(done.failed), found)
+        place, reason = next(iter(done.failed.items()))
+        more = f" and {len(done.failed) - 1} more" if len(done.failed) > 1 else ""
+        raise Incomplete(f"failed, null in the results: {place} ({reason}){more}", found)
     return found
 
 
@@ -72,20 +71,19 @@ def _open(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict
     """Make the run folder ready, its store too."""
     if anew:
         chunks.clear()
-    folder.open(as_yaml(asdict(plan.settings)), keep_chunks=True)
+    folder.open(asdict(plan.settings), keep_chunks=True)
     chunks.open(settings)
-    chunks.forget_failures()
 
 
-def settings_of(plan: SweepPlan) -> dict[str, Any]:
+def _settings_of(plan: SweepPlan) -> dict[str, Any]:
     """Everything that decides the results: two sweeps with the same may share a folder."""
     kept = {name: value for name, value in asdict(plan.settings).items() if name not in NOT_HASHED}
     names = ("momentum", "kl_weight", "refresh_interval", "learning_rate", "learning_rate_spec", "sampled_momentum")
     axes = {name: getattr(plan, name) for name in (*names, "sampled_interval", "multiples", "steps_given")}
-    return plain({"command": "sweep", "settings": kept, "axes": axes, "width": block_width()})
+    return plain({"command": "sweep", "settings": kept, "axes": axes, "width": _block_width()})
 
 
-def block_width() -> dict[str, int]:
+def _block_width() -> dict[str, int]:
     """The fixed widths of blocks that results depend on, to the last bit."""
     width = {f"{name}_{part}": getattr(w, part) for name, w in WIDTH.items() for part in ("cells", "seeds")}
     width |= {f"displaced_{name}_cells": cells for name, cells in displaced.WIDTH.items()}
@@ -101,12 +99,12 @@ def _write(
     done: Computed,
 ) -> Result:
     """Write the run folder, the manifest last, and print the tables."""
-    counts = done.counts(chunks)
-    work = {"throughput": throughput(plan, progress, done), "chunks": counts}
+    counts = done.counts()
+    work = {"throughput": _throughput(plan, progress, done), "chunks": counts}
     resolved = asdict(plan.settings) | {"sweep": axes(plan, done.rates)}
-    folder.rewrite_config(as_yaml(resolved))
+    folder.write_config(resolved)
     with progress.stage("examples"):
-        results = dataset(plan, done, make_examples(plan, done.drifts[0]))
+        results = dataset(plan, done, example_runs(plan, done.drifts[0]))
     found = result_of(plan, done, work, results)
     with progress.stage("writing"):
         folder.write_results(results, streams(plan, done.sampled))
@@ -117,12 +115,12 @@ def _write(
     seconds = {"wall": wall, "compile": done.compile_seconds, "run": wall - done.compile_seconds}
     stages = {name: round(value, 3) for name, value in progress.seconds.items()}
     more = {"stage_seconds": stages, "chunks": counts, "settings_hash": hash_of(settings)}
-    folder.write_manifest(manifest("sweep", resolved, block_width(), seconds) | more)
+    folder.write_manifest(manifest("sweep", resolved, _block_width(), seconds) | more)
     found.show()
     return found
 
 
-def throughput(plan: SweepPlan, progress: Progress, done: Computed) -> dict[str, Any]:
+def _throughput(plan: SweepPlan, progress: Progress, done: Computed) -> dict[str, Any]:
     """How much was simulated, how fast. Seed-steps per second are those of this process, compilation left out."""
     lengths = [plan.sampled_steps(float(m), float(n)) for m in plan.sampled_momentum for n in plan.sampled_interval]
     seed_steps = sum(lengths) * len(plan.kl_weight) * len(plan.multiples) * plan.settings.seeds

@@ -1,6 +1,5 @@
 """A sweep's results as one labelled data set: named dimensions and coordinates, units as attributes."""
 
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,12 +7,10 @@ import numpy as np
 from bandit_lab._types import Outcome
 from bandit_lab.app.folder.results import ArrayType, Stream
 from bandit_lab.app.settings.names import FORMS
-from bandit_lab.lab.sweep.compute import Computed
-from bandit_lab.lab.sweep.exact import DriftResult, predict_rows, rows, values
-from bandit_lab.lab.sweep.examples import TITLES, Examples
+from bandit_lab.lab.sweep.compute import EXAMPLES, Computed, DriftResult
+from bandit_lab.lab.sweep.jobs import FIELDS, predict_rows, rows, values
 from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
-from bandit_lab.lab.sweep.runs import FIELDS, NOT_RUN
-from bandit_lab.lab.sweep.sampled import CYCLE_MULTIPLE, SampledResult
+from bandit_lab.lab.sweep.sampled import CYCLE_MULTIPLE, NOT_RUN, SampledResult
 from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE
 
 if TYPE_CHECKING:
@@ -24,8 +21,6 @@ ROW = ("momentum", "kl_weight", "refresh_interval")
 COARSE = ("sampled_momentum", "kl_weight", "sampled_refresh_interval")
 CURVE = 24
 """Refresh intervals of a drawn line, beside those of the grid."""
-SHOWN = 6
-"""Numbers of a list that a picture's title holds."""
 LOST = (
     f"a run that ends at one arm (the others below {VERTEX_SHARE:.0%} of their mass at the fixed point) or not finite, "
     "or that passes the fixed point and in its last half does not settle there (mean within "
@@ -41,7 +36,7 @@ OUTCOME: dict[str, Any] = {
 }
 
 
-def dataset(plan: SweepPlan, done: Computed, examples: Examples | None) -> "xarray.Dataset":
+def dataset(plan: SweepPlan, done: Computed, examples: dict[str, Any]) -> "xarray.Dataset":
     """Everything that was computed and can be held in memory; `streams` has the rest of `results.zarr`."""
     import xarray
 
@@ -78,16 +73,16 @@ def dataset(plan: SweepPlan, done: Computed, examples: Examples | None) -> "xarr
     for name, factors in plan.curves.items():
         coords["update"] = ("update", np.arange(len(factors)), {"units": "updates done"})
         variables[f"{name}_factor"] = ("update", factors, {"units": "1", "long_name": f"{name} / its largest value"})
-    if examples is not None:
-        coords["example"] = ("example", list(TITLES), {"long_name": "which side of which boundary"})
-        coords["example_step"] = ("example_step", np.arange(examples.reward.shape[1]), {"units": "updates done"})
-        variables |= _examples(examples, drifts[0].name)
+    if examples:
+        steps = np.arange(examples["example_reward"][1].shape[1])
+        coords["example"] = ("example", list(EXAMPLES), {"long_name": "which side of which boundary"})
+        coords["example_step"] = ("example_step", steps, {"units": "updates done"})
+        variables |= examples
     chosen, form = plan.settings, plan.learner.optimizer.convention
     groups = (chosen.bandit, chosen.advantage, chosen.estimator, chosen.staleness)
     attributes = {
         "title": "bandit_lab sweep",
         "setting": ", ".join(group["name"] for group in groups),
-        "trained": trained(plan),
         "drift": drifts[0].name,
         "momentum_form": FORMS.get(form, form),
     }
@@ -98,42 +93,6 @@ def dataset(plan: SweepPlan, done: Computed, examples: Examples | None) -> "xarr
 
 def _unit(plan: SweepPlan) -> str:
     return "threshold of the row" if plan.peaks is None else "largest of the grid"
-
-
-def trained(plan: SweepPlan) -> str:
-    """The learner in words, for pictures: arms, rules, KL weight, optimiser."""
-    chosen = plan.settings
-    weights = ", ".join(f"{weight:g}" for weight in plan.kl_weight)
-    kind = chosen.kl_estimator if isinstance(chosen.kl_estimator, str) else chosen.kl_estimator["name"]
-    more = f", entropy weight {chosen.entropy_weight:g}" if chosen.entropy_weight else ""
-    rules = [("advantage", chosen.advantage), ("estimator", chosen.estimator), ("staleness", chosen.staleness)]
-    if chosen.sampler["name"] != "exact":
-        rules += [("sampler", chosen.sampler), ("correction", chosen.correction)]
-    parts = [_bandit(chosen.bandit), *(f"{name} {_named(group)}" for name, group in rules)]
-    return ", ".join([*parts, f"KL weight {weights}{'' if kind == 'exact' else f' ({kind})'}{more}"])
-
-
-def _bandit(chosen: Mapping[str, Any]) -> str:
-    """The bandit's name with its rewards, as its kind of rewards calls them, and the options that have a value."""
-    rewards = chosen.get("rewards")
-    kind = {"bernoulli": "success probabilities", "fixed": "fixed rewards"}.get(str(chosen.get("kind")), "rewards")
-    options = {key: value for key, value in chosen.items() if key not in ("name", "rewards", "kind")}
-    parts = [f"{kind} {_few(rewards)}"] if rewards is not None else []
-    parts += [f"{key.replace('_', ' ')} {_few(value)}" for key, value in options.items() if value is not None]
-    return f"{chosen['name']} ({'; '.join(parts)})" if parts else str(chosen["name"])
-
-
-def _named(chosen: Mapping[str, Any]) -> str:
-    options = [f"{key} {_few(value)}" for key, value in chosen.items() if key != "name" and value not in (0, 0.0, None)]
-    return f"{chosen['name']} ({', '.join(options)})" if options else str(chosen["name"])
-
-
-def _few(value: Any) -> str:
-    """A number, or the first of many."""
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        return f"{value:g}" if isinstance(value, float) else str(value)
-    shown = ", ".join(_few(one) for one in value[:SHOWN])
-    return f"{shown}, ... ({len(value)})" if len(value) > SHOWN else shown
 
 
 def _shape(plan: SweepPlan) -> tuple[int, int, int]:
@@ -182,25 +141,6 @@ def _drawn(drift: DriftResult, momenta: np.ndarray, intervals: np.ndarray) -> di
     dims, shape = ("drawn_momentum", "drawn_refresh_interval"), (len(momenta), len(intervals))
     about = {"units": ETA, "drift": drift.name}
     return {f"drawn_{name}": (dims, values(line).reshape(shape), about) for name, line in lines.items()}
-
-
-def _examples(examples: Examples, drift: str) -> dict[str, Any]:
-    """The example runs and the oscillator's curves."""
-    plane = ("example", "example_step")
-    about = {
-        "units": "reward",
-        "drift": drift,
-        "fixed_point": examples.fixed_point_reward,
-        "momentum": examples.momentum,
-        "refresh_interval": examples.interval,
-    }
-    return {
-        "example_learning_rate": ("example", examples.learning_rate, {"units": ETA}),
-        "example_length": ("example", examples.length, {"units": "steps"}),
-        "example_reward": (plane, examples.reward, about),
-        "example_oscillator_law": (plane, examples.law, about),
-        "example_oscillator_mean_age": (plane, examples.mean_age, about),
-    }
 
 
 def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:

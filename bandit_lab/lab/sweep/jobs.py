@@ -1,44 +1,153 @@
-"""What the chunks of a sweep compute: thresholds of some rows, or sampled runs of some cells over a range of seeds.
+"""The rows of a sweep by the theory, and what is left to be measured, cut into jobs: thresholds of some rows, or
+sampled runs of some cells over a range of seeds.
 
-A chunk's size is chosen so that it takes seconds; results do not depend on it, because rows and cells are independent
+A job's size is chosen so that it takes seconds; results do not depend on it, because rows and cells are independent
 of their neighbours and seeds are pooled in units (`simulation.moments`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from bandit_lab import measure
+from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
-from bandit_lab.grpo import Hyper
+from bandit_lab.grpo import Hyper, draws
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.sweep import exact
-from bandit_lab.lab.sweep.exact import Drift, Equilibrium
+from bandit_lab.lab.predict.linear import DRAWN, LinearTheory, RateThreshold, linearise
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
-from bandit_lab.lab.sweep.runs import Judge, outcome_arrays, run_arrays
-from bandit_lab.measure import displaced
+from bandit_lab.loop import response_of
+from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
 from bandit_lab.measure.growth import PERIODS, time_scale
-from bandit_lab.simulation import UNIT, fast, run
+from bandit_lab.simulation import UNIT, Summary, fast, run
 from bandit_lab.simulation.engine import WIDTH, Route, route
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 
+SAME = 1e-3  # an onset this close above the threshold is the threshold itself, crossed with a negative multiplier
+NO_RINGING = "stability is lost before any oscillation"
+_NO_MEASURE = "the optimiser {} has no noise-free fixed point to displace a run from"
+BOUNDARY, ONSET, SAMPLED = "boundary", "onset of oscillation", "sampled runs"
+_SEED_STEPS = {"fast": 2**28, "reference": 2**24}  # of a job of sampled runs: some seconds
+_ROW_CELLS = 2**14  # rows x learning rates of a job of thresholds: about ten seconds with compilation
 _LEARNER = (
     *("bandit", "advantage", "estimator", "staleness", "optimizer"),
     *("group_size", "prompts", "kl_estimator", "sampler", "correction", "entropy_weight", "batch_reuse", "plugins"),
 )
-BOUNDARY, ONSET, SAMPLED = "boundary", "onset of oscillation", "sampled runs"
-SEED_STEPS = {"fast": 2**28, "reference": 2**24}  # of a chunk of sampled runs: some seconds
-ROW_CELLS = 2**14  # rows x learning rates of a chunk of thresholds: about ten seconds with compilation
+Judge = Callable[[Summary, np.ndarray], np.ndarray]
+"""(Summary of arrays [c, s], places of the cells [c]) -> outcome codes [c, s]."""
+FIELDS = tuple(name for name in Summary._fields if name != "finite")
+MEAN = "mean_of_"
 
 
-def learner_identity(plan: SweepPlan) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Equilibrium:
+    """One drift at one KL weight: its fixed point and stiffness, measured, and the theory's view of the same."""
+
+    dynamics: str
+    kl_weight: float
+    point: FixedPoint
+    stiffness: StiffnessReport | None
+    linear: LinearTheory
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """Closed-form values, one list entry per row."""
+
+    law: list[RateThreshold]
+    exact: list[RateThreshold]
+    onset: list[RateThreshold]
+    oscillator_onset: list[RateThreshold]
+    undelayed: list[RateThreshold]
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Rows of one drift, before anything is measured: every combination of momentum, KL weight and refresh interval, in
+    that order. cells: Hyper of arrays [R] (learning rate unused)."""
+
+    dynamics: str
+    name: str
+    equilibria: tuple[Equilibrium, ...]
+    cells: Hyper
+    predicted: Predicted
+
+    def equilibrium(self, kl_weight: float) -> Equilibrium:
+        """The fixed point at a KL weight of the grid."""
+        return next(g for g in self.equilibria if g.kl_weight == kl_weight)
+
+
+def find_equilibria(plan: SweepPlan, dynamics: str) -> tuple[Equilibrium, ...]:
+    """Fixed point and stiffness of a drift at every KL weight of the grid."""
+    equilibria = []
+    for weight in map(float, plan.kl_weight):
+        point = measure.find_fixed_point(plan.learner, dynamics, weight)
+        report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
+        linear = linearise(plan.learner, plan.settings, dynamics, weight, point)
+        equilibria.append(Equilibrium(dynamics, weight, point, report, linear))
+    return tuple(equilibria)
+
+
+def rows(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyper:
+    """Every combination, refresh interval fastest; the learning rate is left at 1."""
+    mesh = np.meshgrid(momenta, weights, intervals, indexing="ij")
+    momentum, weight, interval = (m.ravel() for m in mesh)
+    return Hyper(np.ones(len(momentum)), momentum, interval, weight)
+
+
+def predict_rows(
+    equilibria: tuple[Equilibrium, ...],
+    cells: Hyper,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Predicted:
+    """Law, exact threshold and onset of every row."""
+    by_weight = {g.kl_weight: g.linear for g in equilibria}
+    result = Predicted([], [], [], [], [])
+    total = len(cells.momentum)
+    for i, (momentum, weight, interval) in enumerate(
+        zip(cells.momentum, cells.kl_weight, cells.refresh_interval, strict=True)
+    ):
+        linear, setting = by_weight[float(weight)], (interval.item(), float(momentum))
+        result.law.append(linear.law(*setting))
+        exact, onset = linear.threshold(*setting), linear.onset(*setting)
+        late = exact.value is not None and onset.value is not None and onset.value > exact.value * (1 + SAME)
+        result.exact.append(exact)
+        result.onset.append(RateThreshold.absent(NO_RINGING) if late else onset)
+        result.oscillator_onset.append(linear.oscillator_onset(*setting))
+        result.undelayed.append(linear.undelayed(float(momentum)))
+        progress(i + 1, total)
+    return result
+
+
+def values(column: list[RateThreshold]) -> np.ndarray:
+    """Values [R], NaN where there are none."""
+    return np.array([np.nan if v.value is None else v.value for v in column])
+
+
+def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
+    """Why a drift's rows at a KL weight have no measured thresholds, or None."""
+    if not equilibrium.point.exists:
+        return equilibrium.point.reason
+    if draws(plan.learner.staleness):
+        return DRAWN
+    optimizer = plan.learner.optimizer
+    return _NO_MEASURE.format(optimizer.convention) if response_of(optimizer, 0.5) is None else None
+
+
+def no_onset(plan: SweepPlan, cells: Hyper) -> str | None:
+    """Why no onset of oscillation can be measured with this staleness model, or None."""
+    return measure.unsampled_reason(plan.learner, cells.refresh_interval)
+
+
+def _learner_identity(plan: SweepPlan) -> dict[str, Any]:
     """The settings that make the learner."""
     settings = {name: plain(getattr(plan.settings, name)) for name in _LEARNER}
     return settings | {"horizon": int(plan.learner.horizon)}
 
 
-def columns(cells: Hyper) -> dict[str, list[float]]:
+def _columns(cells: Hyper) -> dict[str, list[float]]:
     """The cells' settings as plain numbers."""
     return {name: np.asarray(column).tolist() for name, column in cells._asdict().items()}
 
@@ -81,37 +190,47 @@ class RowsWork:
 
     def identity(self) -> dict[str, Any]:
         return {
-            "learner": learner_identity(self.plan),
+            "learner": _learner_identity(self.plan),
             "dynamics": self.equilibrium.dynamics,
-            "cells": columns(self.cells),
+            "cells": _columns(self.cells),
             "learning_rates": self.rates.tolist(),
             "width": displaced.width_of(self.plan.learner, self.equilibrium.dynamics),
             "runs": [displaced.STEPS, PERIODS],
         }
 
     def compute(self) -> Mapping[str, np.ndarray]:
-        measure = exact.measure_boundary if self.detector == BOUNDARY else exact.measure_onset
-        found = measure(self.plan, self.equilibrium, self.cells, self.rates)
-        return {"value": found.value, "on_grid": found.on_grid}
-
-    def _part(self, some: slice) -> "RowsWork":
-        return replace(self, rows=self.rows[some], cells=take(self.cells, some))
+        """From runs of the nonlinear mean update alone: where a displacement begins to grow, or along the stiffest mode
+        to oscillate."""
+        at, rates = self.equilibrium, self.rates
+        several = rates if len(rates) > 1 else np.array([rates[0], rates[0] * 1.001])
+        assert at.point.theta is not None
+        place = (self.plan.learner, at.dynamics, self.cells, np.tile(at.point.theta, (len(self.rows), 1)))
+        if self.detector == BOUNDARY:
+            found = measure.learning_rate_boundary(*place, measure.generic_direction(at.point.basis), several)
+        else:
+            assert at.stiffness is not None
+            mode = measure.stiffest_mode(at.stiffness.relaxation_matrix, at.point.basis)
+            found = measure.learning_rate_onset(*place, *mode, several)
+        if len(rates) > 1:
+            return {"value": found.value, "on_grid": found.on_grid}
+        return {"value": np.full_like(found.value, np.nan), "on_grid": found.on_grid[:, :1]}
 
     def cut(self, length: int) -> list["RowsWork"]:
-        """The same work in chunks of at most `length` rows."""
-        return [self._part(slice(i, i + length)) for i in range(0, len(self.rows), length)]
+        """The same work in jobs of at most `length` rows."""
+        parts = [slice(i, i + length) for i in range(0, len(self.rows), length)]
+        return [replace(self, rows=self.rows[some], cells=take(self.cells, some)) for some in parts]
 
 
 def rows_work(plan: SweepPlan, drift: Drift, rates: np.ndarray) -> dict[str, list[RowsWork]]:
     """kind -> chunks of every row that can be measured: boundaries first, onsets second."""
-    length = plan.settings.chunk.rows or max(1, ROW_CELLS // len(rates))
+    length = plan.settings.chunk.rows or max(1, _ROW_CELLS // len(rates))
     result: dict[str, list[RowsWork]] = {f"{detector}, {drift.name}": [] for detector in (BOUNDARY, ONSET)}
     for equilibrium in drift.equilibria:
-        if exact.unmeasured_reason(plan, equilibrium):
+        if unmeasured_reason(plan, equilibrium):
             continue
         mine = np.flatnonzero(drift.cells.kl_weight == equilibrium.kl_weight)
         for detector, chunks in zip((BOUNDARY, ONSET), result.values(), strict=True):
-            if detector == ONSET and exact.no_onset(plan, drift.cells):
+            if detector == ONSET and no_onset(plan, drift.cells):
                 continue
             some = take(drift.cells, mine)
             chunks += RowsWork(plan, detector, drift.name, equilibrium, mine, some, rates).cut(length)
@@ -123,7 +242,11 @@ class RunsWork:
     """Sampled runs of cells [C] of one length, seeds `first` to `first + seeds`.
 
     index: [C] places of the cells in the sampled grid. starts: [C, D]. reference: [C] expected reward of the fixed
-    point. judge: outcome codes of runs; used here only where single runs are not kept. Arrays: see `sweep_runs`.
+    point. judge: outcome codes of runs; used here only where single runs are not kept.
+
+    Arrays (c cells, s seeds, u units of seeds): unit_seeds [u], unit_mean and unit_square [c, u, T + 1]; where single
+    runs are kept, every field of `Summary` [c, s] in the precision of the runs; else outcome_count [c, u, outcomes],
+    and of every field the mean over the finite runs of a unit [c, u] beside their number.
     """
 
     plan: SweepPlan
@@ -153,32 +276,26 @@ class RunsWork:
 
     def identity(self) -> dict[str, Any]:
         settings, width = self.plan.settings, WIDTH["sampled"]
-        return {
-            "learner": learner_identity(self.plan),
-            "cells": columns(self.cells),
+        curves = {name: values.tolist() for name, values in self.plan.curves.items()}
+        schedule = {"schedule": curves} if curves else {}
+        return schedule | {
+            "learner": _learner_identity(self.plan),
+            "cells": _columns(self.cells),
             "steps": self.steps,
             "first_seed": self.first,
             "seeds": self.seeds,
             "seed": settings.seed,
-            "rng": self.rng,
+            "rng": self.plan.settings.rng or DEFAULT_GENERATOR,
             "path": self.path.name,
             "precision": self.dtype.name,
             "start": settings.sampled.start,
             "keep_runs": self.keep,
             "width": [width.cells, width.seeds, UNIT, *fast.WIDTH.values()],
-        } | self._schedule()
-
-    def _schedule(self) -> dict[str, Any]:
-        curves = {name: values.tolist() for name, values in self.plan.curves.items()}
-        return {"schedule": curves} if curves else {}
+        }
 
     @property
     def path(self) -> Route:
         return route(self.plan.trained, "sampled", self.plan.settings.path)
-
-    @property
-    def rng(self) -> str:
-        return self.plan.settings.rng or DEFAULT_GENERATOR
 
     @property
     def dtype(self) -> np.dtype:
@@ -197,7 +314,7 @@ class RunsWork:
             initial=self.starts,
             reference=self.reference,
             path=self.path.name,
-            rng=self.rng,
+            rng=self.plan.settings.rng or DEFAULT_GENERATOR,
             threads=self.threads,
         )
         whole = runs.summary.finite.all(axis=1)
@@ -205,33 +322,26 @@ class RunsWork:
             raise FloatingPointError("a mean over runs that all stayed finite is not finite")
         arrays = {f"unit_{name}": column for name, column in runs.moments._asdict().items()}
         if self.keep:
-            return arrays | run_arrays(runs.summary, self.dtype)
-        return arrays | outcome_arrays(runs.summary, self.judge(runs.summary, self.index))
-
-    def _part(self, some: slice) -> "RunsWork":
-        return replace(
-            self,
-            index=self.index[some],
-            cells=take(self.cells, some),
-            starts=self.starts[some],
-            reference=self.reference[some],
-        )
+            summary = runs.summary._asdict().items()
+            return arrays | {name: x if name == "finite" else x.astype(self.dtype) for name, x in summary}
+        return arrays | _outcome_arrays(runs.summary, self.judge(runs.summary, self.index))
 
     def cut(self) -> list["RunsWork"]:
         """The same work in chunks, all seeds of some cells before the next cells."""
         cells, seeds = chunk_shape(self.plan, self.steps, len(self.index), self.seeds)
-        return [
-            replace(part, first=first, seeds=min(seeds, self.seeds - first))
-            for i in range(0, len(self.index), cells)
-            for part in [self._part(slice(i, i + cells))]
-            for first in range(0, self.seeds, seeds)
-        ]
+        found = []
+        for some in (slice(i, i + cells) for i in range(0, len(self.index), cells)):
+            part = {name: getattr(self, name)[some] for name in ("index", "starts", "reference")}
+            for first in range(0, self.seeds, seeds):
+                size = min(seeds, self.seeds - first)
+                found.append(replace(self, **part, cells=take(self.cells, some), first=first, seeds=size))
+        return found
 
 
 def chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
     """(cells, seeds) of a chunk of `cells` x `seeds` sampled runs: whole blocks of cells, whole units of seeds."""
     chosen, width = plan.settings.chunk, WIDTH["sampled"].cells
-    room = max(1, min(SEED_STEPS[route(plan.trained, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))
+    room = max(1, min(_SEED_STEPS[route(plan.trained, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))
     part = min(chosen.seeds or UNIT * max(1, room // (UNIT * min(width, cells))), seeds)
     return chosen.cells or width * max(1, room // (part * width)), part
 
@@ -239,3 +349,25 @@ def chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[in
 def _range(name: str, values: np.ndarray) -> str:
     low, high = np.min(values), np.max(values)
     return f"{name} {low:.4g}" if low == high else f"{name} {low:.4g}..{high:.4g}"
+
+
+def _outcome_arrays(summary: Summary, codes: np.ndarray) -> dict[str, np.ndarray]:
+    """Without single runs: counts of outcomes, and means over finite runs, for every unit of seeds."""
+    parts = [slice(start, start + UNIT) for start in range(0, codes.shape[1], UNIT)]
+    arrays = {"outcome_count": np.stack([count_codes(codes[:, part]) for part in parts], axis=1)}
+    finite = np.asarray(summary.finite)
+    arrays["finite_runs"] = np.stack([finite[:, part].sum(axis=1) for part in parts], axis=1)
+    for name in FIELDS:
+        values = np.asarray(getattr(summary, name), float)
+        means = [[_mean(row[part][good[part]]) for part in parts] for row, good in zip(values, finite, strict=True)]
+        arrays[MEAN + name] = np.array(means)
+    return arrays
+
+
+def count_codes(codes: np.ndarray) -> np.ndarray:
+    """How many runs [c, outcomes] ended in each outcome. codes: [c, s]."""
+    return np.stack([np.sum(codes == outcome, axis=1) for outcome in Outcome], axis=1)
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.mean(values)) if len(values) else np.nan

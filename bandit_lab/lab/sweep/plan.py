@@ -2,10 +2,8 @@
 
 import math
 import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,7 +138,7 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
         curves,
         peaks,
     )
-    check_memory(plan)
+    _check_memory(plan)
     return plan
 
 
@@ -211,10 +209,11 @@ def bytes_needed(plan: SweepPlan) -> int:
     width = WIDTH["sampled"]
     state = 16 * parameters * (plan.learner.horizon + 4) + 12 * (plan.longest + 1)
     runs = 2 * width.cells * width.seeds  # two blocks in flight
-    return fine + chunk + plan.sampled_rows * len(plan.multiples) * 500 + runs * state + bytes_of_draws(plan)
+    jobs = plan.sampled_rows * len(plan.multiples) * -(-settings.seeds // CHUNK_RUNS)
+    return fine + chunk + jobs * 500 + runs * state + _bytes_of_draws(plan)
 
 
-def bytes_of_draws(plan: SweepPlan) -> int:
+def _bytes_of_draws(plan: SweepPlan) -> int:
     """Memory of the draws of a step on the reference path: a number or two per draw and arm, in every run of a block.
 
     Measured: 4 + K numbers per draw of K arms under the plain rules, up to 4 + 4 K under others. The fast path counts.
@@ -225,14 +224,6 @@ def bytes_of_draws(plan: SweepPlan) -> int:
     numbers = 4 + 2 * learner.bandit.reference_log_policy.shape[1]
     size = np.dtype(build.precision_of(plan.settings, plan.learner)).itemsize
     return 2 * width.cells * width.seeds * learner.group_size * learner.prompts * numbers * size
-
-
-def disk_needed(plan: SweepPlan) -> int:
-    """Disk space of chunks and results of the sampled runs before compression, bytes."""
-    cells = plan.sampled_rows * len(plan.multiples)
-    units = -(-plan.settings.seeds // UNIT)
-    of_cell = 16 * (units + 1) * (plan.longest + 1) + (42 * plan.settings.seeds if keeps_runs(plan) else 0)
-    return cells * of_cell
 
 
 def keeps_runs(plan: SweepPlan) -> bool:
@@ -246,7 +237,7 @@ def _rates(plan: SweepPlan) -> int:
     return len(plan.learning_rate) if plan.learning_rate is not None else int(plan.learning_rate_spec["num"])
 
 
-def free_bytes() -> int:
+def _free_bytes() -> int:
     """Free memory of this machine, or 8 GiB where that is not known."""
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -254,11 +245,11 @@ def free_bytes() -> int:
         return 8 * GIB
 
 
-def check_memory(plan: SweepPlan) -> None:
+def _check_memory(plan: SweepPlan) -> None:
     """Raise ValueError if the sweep would not fit, saying how large it is and what to do."""
     limit = plan.settings.memory_limit
-    allowed = int(limit * GIB) if limit is not None else int(0.8 * free_bytes())
-    needed, draws, learner = bytes_needed(plan), bytes_of_draws(plan), plan.learner
+    allowed = int(limit * GIB) if limit is not None else int(0.8 * _free_bytes())
+    needed, draws, learner = bytes_needed(plan), _bytes_of_draws(plan), plan.learner
     if draws > allowed:
         name = "group_size" if learner.group_size >= learner.prompts else "prompts"
         most = allowed * getattr(learner, name) // draws
@@ -268,18 +259,6 @@ def check_memory(plan: SweepPlan) -> None:
         raise ValueError(
             f"sweep: expected a grid that needs at most {allowed / GIB:.3g} GiB, got one that needs about "
             f"{needed / GIB:.3g} GiB; sweep fewer values, lower seeds or steps, split it, or raise memory_limit"
-        )
-
-
-def check_disk(plan: SweepPlan, folder: Path) -> None:
-    """Raise ValueError if chunks and results would not fit on the disk of `folder`, beside what it holds of them."""
-    nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
-    (total, _, free), held = shutil.disk_usage(nearest), sum(p.stat().st_size for p in folder.rglob("*.npz"))
-    needed = disk_needed(plan) - held
-    if total and needed > free:  # a system's pseudo folders have no size; writing there fails by itself
-        raise ValueError(
-            f"sweep: expected at most {free / GIB:.3g} GiB, free on the disk of run_dir, got up to {needed / GIB:.3g} "
-            f"GiB of results; sweep fewer values, lower seeds or steps, or set keep_runs=false"
         )
 
 

@@ -1,17 +1,17 @@
 """The results of a sweep: `summary.json`, and on the terminal a verdict and one table."""
 
 import math
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bandit_lab._types import Outcome
-from bandit_lab.app.result import Result, Table, Value, eigenvalues, number
+from bandit_lab.app.result import Figure, Result, Table, Value, eigenvalues, number
 from bandit_lab.app.settings.names import FORMS
 from bandit_lab.lab.predict.linear import RateThreshold
-from bandit_lab.lab.sweep.compute import Computed
-from bandit_lab.lab.sweep.exact import NO_RINGING, DriftResult, Equilibrium
-from bandit_lab.lab.sweep.pictures import figures_of
+from bandit_lab.lab.sweep.compute import Computed, DriftResult
+from bandit_lab.lab.sweep.jobs import NO_RINGING, Equilibrium
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult
 from bandit_lab.loop import Reason
@@ -67,6 +67,22 @@ def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarr
         *([] if sampled is None else [about["sampled"]["note"]]),
     ]
     return Result("Sweep", about | content | work, shown, data=data, figures=figures_of(data))
+
+
+def figures_of(results: "xarray.Dataset") -> list[Figure]:
+    """The phase diagram, unless there is one refresh interval or learning rate, and the examples, if there are any."""
+
+    def draw(name: str, *axes: Any, **which: Any) -> Any:
+        from bandit_lab.lab.sweep import pictures
+
+        return getattr(pictures, name)(*axes, results, **which)
+
+    found = []
+    if min(results.sizes["refresh_interval"], results.sizes["learning_rate"]) > 1:
+        found.append(Figure("phase_diagram", partial(draw, "phase_diagram"), partial(draw, "draw_on")))
+    if "example_reward" in results:
+        found.append(Figure("trajectories", partial(draw, "trajectory_panels")))
+    return found
 
 
 def axes(plan: SweepPlan, rates: np.ndarray) -> dict[str, np.ndarray]:

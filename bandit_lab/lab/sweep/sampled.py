@@ -7,31 +7,142 @@ alone): the full linear prediction diverges at the threshold and would excuse ev
 the best arm's vertex is lost however large that scale is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from bandit_lab import measure
+from bandit_lab._types import Outcome
 from bandit_lab.app.chunks import ChunkStore, Report
 from bandit_lab.app.result import Value
 from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
-from bandit_lab.lab.sweep.exact import DriftResult, Predicted, values
-from bandit_lab.lab.sweep.jobs import RunsWork, take
+from bandit_lab.lab.sweep.jobs import FIELDS, MEAN, Drift, Judge, Predicted, RunsWork, count_codes, take, values
 from bandit_lab.lab.sweep.plan import SweepPlan, keeps_runs
-from bandit_lab.lab.sweep.runs import Judge, StoredRuns
-from bandit_lab.simulation import Summary
+from bandit_lab.simulation import Moments, Summary, pool
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy
 CEILING_SHARE = 0.75  # of the way from the fixed point to the best arm's reward: the largest departure that is noise
 CYCLE_MULTIPLE = 2.0  # a tail that fluctuates more than this many noise scales is a sustained cycle
 SMALL = 0.02  # of the threshold: there the stationary variance is proportional to the learning rate
+NOT_RUN = -1  # in place of an outcome code, where a chunk failed
+
+
+class _StoredRuns:
+    """All sampled runs of a sweep, read from their chunks. Cells are numbered 0..C-1 in the order of the grid.
+
+    load: the arrays of a chunk by its place. failed: place of a chunk that has none -> why.
+    """
+
+    def __init__(
+        self,
+        chunks: Sequence[RunsWork],
+        load: Callable[[int], Mapping[str, np.ndarray]],
+        failed: Mapping[int, str],
+        cells: int,
+        seeds: int,
+        times: int,
+        keep: bool,
+        judge: Judge,
+    ) -> None:
+        self.cells, self.seeds, self.times, self.keep, self._judge = cells, seeds, times, keep, judge
+        self._chunks, self._failed = chunks, failed
+        self._of_cell: list[list[int]] = [[] for _ in range(cells)]
+        for number, chunk in enumerate(chunks):
+            for cell in chunk.index:
+                self._of_cell[cell].append(number)
+        self._load = lru_cache(maxsize=2)(load)
+        self._pooled = lru_cache(maxsize=64)(self._pool)
+
+    def reasons(self) -> list[str | None]:
+        """Why a cell's statistics are missing [C], None where they are not."""
+        result: list[str | None] = [None] * self.cells
+        for number, reason in sorted(self._failed.items()):
+            for cell in self._chunks[number].index:
+                result[cell] = result[cell] or reason
+        return result
+
+    def outcome_counts(self) -> np.ndarray:
+        """Runs per outcome [C, outcomes], of those that were run."""
+        counts = np.zeros((self.cells, len(Outcome)), int)
+        for number, chunk in enumerate(self._chunks):
+            if number not in self._failed:
+                arrays = self._load(number)
+                more = count_codes(self._codes(number)) if self.keep else arrays["outcome_count"].sum(axis=1)
+                counts[chunk.index] += more
+        return counts
+
+    def means(self) -> dict[str, np.ndarray]:
+        """Mean of every field over finite runs [C], where single runs are not kept. NaN where none is finite."""
+        result = {name: np.full(self.cells, np.nan) for name in FIELDS}
+        weight = {name: np.zeros(self.cells) for name in FIELDS}
+        for number, chunk in enumerate(self._chunks):
+            if number in self._failed:
+                continue
+            arrays = self._load(number)
+            for unit, runs in enumerate(arrays["finite_runs"].T):
+                for name in FIELDS:
+                    _add(result[name], weight[name], chunk.index, arrays[MEAN + name][:, unit], runs)
+        return result
+
+    def curves(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
+        """(mean, variance) [cells, T + 1] of the expected reward over seeds; NaN beyond a run's own length."""
+        result = np.full((2, stop - start, self.times), np.nan)
+        for cell in range(start, stop):
+            numbers = tuple(self._of_cell[cell])
+            if self._failed.keys().isdisjoint(numbers):
+                place = int(np.flatnonzero(self._chunks[numbers[0]].index == cell)[0])
+                mean, variance = self._pooled(numbers)
+                result[0, cell - start, : mean.shape[1]] = mean[place]
+                result[1, cell - start, : mean.shape[1]] = variance[place]
+        return result[0], result[1]
+
+    def runs(self, start: int, stop: int, first: int, last: int) -> dict[str, np.ndarray]:
+        """`outcome` and every field of single runs [cells, seeds first..last]; what was not run is NOT_RUN or NaN."""
+        shape = (stop - start, last - first)
+        result = {name: np.full(shape, np.nan, np.float32) for name in FIELDS}
+        result["outcome"] = np.full(shape, NOT_RUN, np.int8)
+        for number in sorted({n for cell in range(start, stop) for n in self._of_cell[cell]}):
+            chunk = self._chunks[number]
+            low, high = max(first, chunk.first), min(last, chunk.first + chunk.seeds)
+            if number in self._failed or low >= high:
+                continue
+            inside = (chunk.index >= start) & (chunk.index < stop)
+            rows, of_chunk = chunk.index[inside] - start, slice(low - chunk.first, high - chunk.first)
+            values = {**self._load(number), "outcome": self._codes(number)}
+            for name, column in result.items():
+                column[rows, low - first : high - first] = values[name][inside][:, of_chunk]
+        return result
+
+    def _codes(self, number: int) -> np.ndarray:
+        arrays = self._load(number)
+        fields = (arrays[name] if name == "finite" else arrays[name].astype(float) for name in Summary._fields)
+        return self._judge(Summary(*fields), self._chunks[number].index)
+
+    def _pool(self, numbers: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+        def parts() -> Iterator[Moments]:
+            for number in numbers:
+                arrays = self._load(number)
+                yield Moments(arrays["unit_seeds"], arrays["unit_mean"], arrays["unit_square"])
+
+        return pool(parts())
+
+
+def _add(mean: np.ndarray, weight: np.ndarray, index: np.ndarray, part: np.ndarray, runs: np.ndarray) -> None:
+    """Pool one unit's means over `runs` runs into `mean` [C] of `weight` [C], in place."""
+    some = runs > 0
+    at, more = index[some], runs[some]
+    total = weight[at] + more
+    before = np.where(weight[at] > 0, mean[at], 0.0)
+    mean[at] = before + (part[some] - before) * (more / total)
+    weight[at] = total
 
 
 @dataclass(frozen=True)
-class SampledPlan:
+class _SampledPlan:
     """Sampled runs to be made. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds.
 
     steps: [Q] length of the runs of each row. learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot
@@ -56,12 +167,12 @@ class SampledResult:
     runs: the rest, read when it is written.
     """
 
-    planned: SampledPlan
+    planned: _SampledPlan
     counts: np.ndarray
     lost: np.ndarray
     boundary: np.ndarray
     reasons: list[str | None]
-    runs: StoredRuns
+    runs: _StoredRuns
 
     def boundary_at(self, row: int) -> Value:
         """The boundary of one row, or why there is none."""
@@ -79,7 +190,7 @@ def learning_rates(plan: SweepPlan, predicted: Predicted, measured: np.ndarray, 
     return np.array([t * plan.multiples if np.isfinite(t) and t > 0 else spare for t in threshold])
 
 
-def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates: np.ndarray) -> SampledPlan:
+def plan_sampled(plan: SweepPlan, drift: Drift | None, rows: Hyper, rates: np.ndarray) -> _SampledPlan:
     """The runs of the coarse grid, cut into chunks. `drift`: finite-group drift on the same rows, if it is known."""
     reward, largest, std, reasons = _expectations(plan, drift, rows, rates)
     starts, per_row, settings = _starts(plan, drift, rows), rates.shape[1], plan.settings
@@ -98,10 +209,10 @@ def plan_sampled(plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates:
         some, start = take(cells, index), starts[index // per_row]
         whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds, keep, judge)
         chunks += whole.cut()
-    return SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge)
+    return _SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge)
 
 
-def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
+def collect_sampled(plan: SweepPlan, planned: _SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
     """Outcomes of the runs, from their chunks."""
     shape, cells = planned.learning_rate.shape, planned.learning_rate.size
 
@@ -109,7 +220,7 @@ def collect_sampled(plan: SweepPlan, planned: SampledPlan, store: ChunkStore, re
         return store.load(report.keys[number])
 
     times, keep, judge = plan.longest + 1, planned.keep, planned.judge
-    runs = StoredRuns(planned.chunks, load, report.failed, cells, plan.settings.seeds, times, keep, judge)
+    runs = _StoredRuns(planned.chunks, load, report.failed, cells, plan.settings.seeds, times, keep, judge)
     missing = np.array(runs.reasons(), object).reshape(shape)
     counts = runs.outcome_counts().reshape(*shape, -1)
     complete = np.array([reason is None for reason in missing.flat]).reshape(shape)
@@ -143,7 +254,7 @@ def _explain(reasons: list[str | None], lost: np.ndarray) -> list[str | None]:
 
 
 def _expectations(
-    plan: SweepPlan, drift: DriftResult | None, rows: Hyper, rates: np.ndarray
+    plan: SweepPlan, drift: Drift | None, rows: Hyper, rates: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
     """(expected reward, largest probability, stationary std [Q, P] each, reason [Q]) at each row's fixed point.
 
@@ -163,7 +274,7 @@ def _expectations(
     return reward, largest, std, reasons
 
 
-def _starts(plan: SweepPlan, drift: DriftResult | None, rows: Hyper) -> np.ndarray:
+def _starts(plan: SweepPlan, drift: Drift | None, rows: Hyper) -> np.ndarray:
     """Parameters [Q, D] at step 0."""
     initial = np.asarray(plan.learner.bandit.initial_parameters)
     starts = np.tile(initial, (len(rows.momentum), 1))

@@ -36,7 +36,7 @@ def simulated_grid(
     import xarray
 
     if not axes:
-        return simulated(settings, **also)
+        return _simulated(settings, **also)
     (name, values), *rest = axes.items()
     _checks.require(len(values) > 0, name, "at least one value", list(values))
     checked: list[Any] = [value_of(name, name, value, build.interval_rule(settings)) for value in values]
@@ -49,7 +49,7 @@ def simulated_grid(
     )  # fmt: skip
 
 
-def simulated(settings: SimulationSettings, curves: bool | None = False) -> "xarray.Dataset":
+def _simulated(settings: SimulationSettings, curves: bool | None = False) -> "xarray.Dataset":
     """Run the setting; with `curves` the reward of every seed is kept. Raises ValueError for anything out of range."""
     build.check_runs(settings)
     schedules = build.scheduled(settings)

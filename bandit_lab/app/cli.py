@@ -149,7 +149,7 @@ class _Job:
         several = bool({"-m", "--multirun"} & set(overrides)) or "hydra.mode=MULTIRUN" in overrides
         with bad_input():
             _checks.require(not several or not COMMANDS[self.command].reads, "option", "one run folder", "-m")
-            plugins.load(plugins.named(overrides), overrides, _config_dir(overrides))
+            plugins.load_for_hydra(overrides, _config_dir(overrides))
         own = [f"hydra.sweep.dir='{self.folder}'"] if several else []
         with bad_input():
             compose.with_hydra(self.command, [*overrides, *own], self._task)

@@ -58,14 +58,8 @@ def chosen_from() -> dict[str, Registry[Any]]:
     return {"engine": ENGINES, **registries()}
 
 
-def load(
-    names: Iterable[str],
-    overrides: Iterable[str] = (),
-    folder: str | None = None,
-) -> None:
-    """Import entry points and these modules, and make every variant known to Hydra, and every name that is chosen.
-
-    folder: of the user's configurations, whose choices stand before ours.
+def load(names: Iterable[str]) -> None:
+    """Import entry points and these modules, which bring variants.
 
     Raises:
       ValueError: something that cannot be imported, that registers nothing, a variant that exists already.
@@ -79,6 +73,14 @@ def load(
                 f"plugins: expected modules that can be imported, got {name!r}", partial(importlib.import_module, name)
             )
             _check_registers(name, _variants() > before)
+
+
+def load_for_hydra(overrides: Iterable[str], folder: str | None = None) -> None:
+    """The same of the modules that overrides name, and make every variant and every chosen name known to Hydra.
+
+    folder: of the user's configurations, whose choices stand before ours.
+    """
+    load(named(overrides))
     compose.register([*_choices(overrides, folder)], folder)
 
 

@@ -18,8 +18,7 @@ large. Besides, v averages about (1 + beta_2)/(1 - beta_2) draws, so 1/sqrt(v) f
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import root
-from scipy.special import softmax
+import scipy
 
 from bandit_lab import _checks
 from bandit_lab.theory.block_map import LinearLoop
@@ -148,15 +147,15 @@ def adam_mean_curve(
     signal = BinarySignal(law, success)
     logits = np.log(np.asarray(reference, float))
     first, second = np.zeros(len(logits)), np.zeros(len(logits))
-    rewards = [float(softmax(logits) @ signal.means)]
+    rewards = [float(scipy.special.softmax(logits) @ signal.means)]
     for step in range(1, steps + 1):
         drift = mean_drift(signal, reference, kl_weight, logits)
-        noise = np.diag(binary_covariance(law, signal.means, softmax(logits)))
+        noise = np.diag(binary_covariance(law, signal.means, scipy.special.softmax(logits)))
         first = beta1 * first + (1 - beta1) * drift
         second = beta2 * second + (1 - beta2) * (noise + drift**2)
         unbiased = first / (1 - beta1**step), second / (1 - beta2**step)
         logits = logits + learning_rate * unbiased[0] / (np.sqrt(unbiased[1]) + eps)
-        rewards.append(float(softmax(logits) @ signal.means))
+        rewards.append(float(scipy.special.softmax(logits) @ signal.means))
     return np.array(rewards)
 
 
@@ -184,9 +183,9 @@ def decayed_fixed_point(
     def balance(logits: np.ndarray) -> np.ndarray:
         drift = mean_drift(signal, reference, kl_weight, logits)
         if precondition_noise and isinstance(signal, BinarySignal):
-            noise = binary_covariance(signal.law, signal.means, softmax(logits)) / prompts
+            noise = binary_covariance(signal.law, signal.means, scipy.special.softmax(logits)) / prompts
             drift = drift / (np.sqrt(np.diag(noise) + drift**2) + eps)
         return drift - weight_decay * logits
 
-    found = root(balance, np.asarray(start, float), method="hybr", tol=1e-13)
+    found = scipy.optimize.root(balance, np.asarray(start, float), method="hybr", tol=1e-13)
     return found.x if np.abs(balance(found.x)).max() < 1e-9 else None

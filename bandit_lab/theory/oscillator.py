@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import curve_fit
+import scipy
 
 from bandit_lab import _checks
 from bandit_lab._entire import atan_sqrt, decaying_pair, floating, namespace
@@ -153,7 +153,7 @@ def nearest_exponential(time: np.ndarray, curve: np.ndarray) -> tuple[float, flo
     def law(t: np.ndarray, top: float, tau: float, gain: float) -> np.ndarray:
         return top - gain * np.exp(-t / tau)
 
-    best, _ = curve_fit(law, time, curve, p0=(curve[-1], 1.0, 1.0))
+    best, _ = scipy.optimize.curve_fit(law, time, curve, p0=(curve[-1], 1.0, 1.0))
     return float(best[0]), float(best[1]), float(np.mean((law(time, *best) - curve) ** 2))
 
 

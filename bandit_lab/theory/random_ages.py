@@ -20,10 +20,10 @@ decay typically while their mean square grows. The Lyapunov exponent is estimate
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.sparse.linalg import LinearOperator, eigs
+import scipy
 
 from bandit_lab import _checks
+from bandit_lab._root import root
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
 from bandit_lab.theory.stability import first_unstable_learning_rate
@@ -105,7 +105,7 @@ def mean_square_threshold(mean_age: float, momentum: float, convention: Conventi
     grid = np.linspace(top - 14, top, 400)
     values = np.array([excess(g) for g in grid])
     i = int(np.argmax(values >= 0))
-    return float(np.exp(brentq(excess, grid[i - 1], grid[i], xtol=1e-14)))
+    return float(np.exp(root(excess, grid[i - 1], grid[i])))
 
 
 def mean_square_radius(
@@ -139,8 +139,10 @@ def mean_square_radius(
     if size * size < 30:
         dense = np.array([apply(row) for row in np.eye(size * size)]).T
         return float(np.abs(np.linalg.eigvals(dense)).max())
-    operator = LinearOperator((size * size, size * size), matvec=apply, dtype=float)
-    top = eigs(operator, k=1, which="LM", v0=np.eye(size).ravel(), return_eigenvectors=False, tol=1e-12)
+    operator = scipy.sparse.linalg.LinearOperator((size * size, size * size), matvec=apply, dtype=float)
+    top = scipy.sparse.linalg.eigs(
+        operator, k=1, which="LM", v0=np.eye(size).ravel(), return_eigenvectors=False, tol=1e-12
+    )
     return float(np.abs(top[0]))
 
 
@@ -215,7 +217,7 @@ def lyapunov_threshold(
     low = float(np.log(0.8 * mean_square_threshold(mean_age, momentum, convention)))
     high = low + float(np.log(40.0))
     _checks.require(exponent(low) < 0 < exponent(high), "refresh_interval", "a sign change of the exponent", mean_age)
-    root = brentq(exponent, low, high, xtol=1e-4)
+    root = scipy.optimize.brentq(exponent, low, high, xtol=1e-4)
     kappa = float(np.exp(root))
     slope = (exponent(root + 0.05) - exponent(root - 0.05)) / 0.1
     error = lyapunov_exponent(kappa, weights, momentum, convention, steps, chains, seed).standard_error

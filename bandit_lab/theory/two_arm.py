@@ -23,8 +23,8 @@ b = 1/2 + u/(2 sqrt(4 + u^2)), u = (2 b0 - 1)/sqrt(b0 (1 - b0)) - c t/2.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jax import Array
-from scipy.integrate import solve_ivp
 
 from bandit_lab import _checks
 from bandit_lab.theory.conventions import gain
@@ -95,7 +95,7 @@ def group_curve(time: np.ndarray, start: float, law: GroupLaw, logits: int = 2) 
         return rate * law.factor(p, q) * p * q
 
     end = float(time[-1]) if time[-1] > 0 else 1.0
-    path = solve_ivp(speed, (0.0, end), [start], t_eval=time, method="LSODA", rtol=1e-11, atol=1e-12)
+    path = scipy.integrate.solve_ivp(speed, (0.0, end), [start], t_eval=time, method="LSODA", rtol=1e-11, atol=1e-12)
     return _sigmoid(path.y[0])
 
 
@@ -138,7 +138,9 @@ def noisy_verifier_curve(
 
     time = np.asarray(time, float)
     end = float(time[-1]) if time[-1] > 0 else 1.0
-    return solve_ivp(speed, (0.0, end), [bad_mass], t_eval=time, method="LSODA", rtol=1e-11, atol=1e-13).y[0]
+    return scipy.integrate.solve_ivp(
+        speed, (0.0, end), [bad_mass], t_eval=time, method="LSODA", rtol=1e-11, atol=1e-13
+    ).y[0]
 
 
 def perfect_verifier_law(time: Array, bad_mass: Real, logits: int = 2) -> Array:

@@ -220,3 +220,12 @@ def _settle(
             return policy
         span *= 4
     return _softmax(logits)
+
+
+def gap_drift(gap: np.ndarray, signal: Signal, reference_gap: float = 0.0, kl_weight: float = 0.0) -> np.ndarray:
+    """Mean drift of the gap of two arms, both logits trained, reverse KL: 2 p(1-p) [h (r1 - r2) - beta (x - x_ref)]."""
+    gap = np.asarray(gap, float)
+    policies = np.exp(-np.logaddexp(0.0, np.stack([-gap, gap], axis=-1)))
+    factor = np.array([signal.factor(p) for p in policies.reshape(-1, 2)]).reshape(gap.shape)
+    pull = factor * (signal.means[0] - signal.means[1]) - kl_weight * (gap - reference_gap)
+    return 2 * policies[..., 0] * policies[..., 1] * pull

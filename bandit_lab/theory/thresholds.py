@@ -138,17 +138,6 @@ def oscillation_onset(
     return top / (sums.drift * place - _offset(sums, length, momentum)) / scale
 
 
-def oscillation_window(
-    refresh_interval: int, momentum: float, convention: Convention = "heavy_ball"
-) -> tuple[float, float]:
-    """(kappa_-, kappa_+) between which model `refresh` has a complex pair: (1-mu)(1-m)/(sqrt N +- sqrt a)^2."""
-    check_loop("refresh", refresh_interval, momentum, convention)
-    sums = block_sums(refresh_interval, momentum, convention)
-    top = (1 - momentum) * (1 - sums.decay) / gain(momentum, convention)
-    roots = math.sqrt(refresh_interval), math.sqrt(sums.carry)
-    return top / (roots[0] + roots[1]) ** 2, top / (roots[0] - roots[1]) ** 2
-
-
 def _offset(sums: BlockSums, length: int, momentum: float) -> float:
     return -(sums.carry - length * sums.decay) / (1 - momentum)
 

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from bandit_lab import theory
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation import DYNAMICS, drift_of
 from bandit_lab.simulation.rollout import rollout
 from experiments.shared import g2p as model
 from experiments.shared.measure.leading import leading_stiffness
+from experiments.shared.theory import gradient_flow
 
 installed = pytest.mark.skipif(model.missing() is not None, reason=str(model.missing()))
 WORDS, ANSWERS = ("kolin", "krier"), 6
@@ -135,8 +135,8 @@ def test_stiffness_without_a_matrix_is_that_of_the_dense_jacobian():
     largest = np.linalg.eigvalsh((dense + dense.T) / 2)[-1]
     found = leading_stiffness(Learner(bandit), "mean_field", 0.1, np.asarray(theta))
     assert found.values[0] == pytest.approx(largest, rel=1e-8)
-    climb = theory.climb_of(bandit, 0.1)
-    assert theory.sharpness(climb, "grpo", np.asarray(theta)[None])[0] == pytest.approx(largest, rel=1e-7)
+    climb = gradient_flow.climb_of(bandit, 0.1)
+    assert gradient_flow.sharpness(climb, "grpo", np.asarray(theta)[None])[0] == pytest.approx(largest, rel=1e-7)
 
 
 @installed

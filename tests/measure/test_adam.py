@@ -28,6 +28,7 @@ from bandit_lab.measure.frozen_moment import freeze_second_moment
 from bandit_lab.simulation import drift_of, run, sampled
 from experiments.shared.measure.adaptive import noisy_state
 from experiments.shared.measure.response import mean_response
+from experiments.shared.theory.adaptive import adam_mean_curve
 
 SUCCESS, KL_WEIGHT, BETA2 = (0.8, 0.3), 0.5, 0.99
 FIVE = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1, 0.4))
@@ -275,7 +276,7 @@ def test_predicted_mean_curve_is_the_closed_one():
     """
     seen = closed_mean_curve(made(4, b2=BETA2), Hyper(0.01, 0.9, 1, KL_WEIGHT), 60)
     curves = [
-        theory.adam_mean_curve(theory.GroupLaw("dr_grpo", g), SUCCESS, np.full(2, 0.5), KL_WEIGHT, 0.01, 60, 0.9, BETA2)
+        adam_mean_curve(theory.GroupLaw("dr_grpo", g), SUCCESS, np.full(2, 0.5), KL_WEIGHT, 0.01, 60, 0.9, BETA2)
         for g in (4, 5)
     ]
     np.testing.assert_allclose(seen, curves[0], rtol=0, atol=1e-10)

@@ -12,11 +12,8 @@ from bandit_lab.grpo import Hyper, Optimizer, Random, init, update
 from bandit_lab.grpo.staleness.random_ages import age_at, age_shares
 from bandit_lab.measure import find_fixed_point, generic_direction, learning_rate_boundary, measure_stiffness
 from bandit_lab.simulation import DYNAMICS, run
-from bandit_lab.theory.random_ages import (
-    averaged_threshold,
-    lyapunov_threshold,
-    mean_square_threshold,
-)
+from bandit_lab.theory.random_ages import averaged_threshold, mean_square_threshold
+from experiments.shared.theory.lyapunov import lyapunov_threshold
 
 ARMS = two_arm((0.9, 0.1))
 

@@ -8,13 +8,12 @@ from bandit_lab.theory.discrete import poles
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
     geometric_weights,
-    lyapunov_exponent,
-    lyapunov_threshold,
     mean_square_radius,
     mean_square_threshold,
 )
 from bandit_lab.theory.stability import first_unstable_learning_rate
 from bandit_lab.theory.thresholds import exact
+from experiments.shared.theory.lyapunov import lyapunov_exponent, lyapunov_threshold
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.5, 1.0, 9.0])

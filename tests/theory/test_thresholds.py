@@ -10,7 +10,7 @@ from bandit_lab.theory import thresholds
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.conventions import block_sums, gain
 from bandit_lab.theory.stability import eigenvalues, first_oscillating_learning_rate, first_unstable_learning_rate
-from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, oscillation_onset, oscillation_window
+from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, oscillation_onset
 
 MODELS = ("refresh", "lag", "pipeline")
 INTERVALS = (1, 2, 3, 4, 8, 16, 32, 64)
@@ -90,7 +90,6 @@ def test_refresh_special_cases():
         assert oscillation_onset("pipeline", 1, mu) == pytest.approx(oscillation_onset("lag", 1, mu), rel=1e-12)
     for n in INTERVALS:
         assert exact("refresh", n, 0.0).kappa == pytest.approx(2 / n, rel=1e-14)
-        assert oscillation_window(n, 0.0) == (pytest.approx(1 / n), pytest.approx(1 / n))
         assert exact("lag", n, 0.0).kappa == pytest.approx(2 * math.sin(math.pi / (2 * (2 * n + 1))), rel=1e-12)
         assert exact("pipeline", n, 0.0).kappa == pytest.approx(1 / n, rel=1e-12)
         assert oscillation_onset("pipeline", n, 0.0) == pytest.approx(1 / (4 * n), rel=1e-12)
@@ -131,17 +130,6 @@ def test_large_interval_law_is_the_onset_of_oscillation_for_refresh():
     for mu in (0.0, 0.5, 0.9):
         n = 4_000_000
         assert oscillation_onset("refresh", n, mu) / leading_order(n, mu) == pytest.approx(1.0, rel=5e-3)
-
-
-def test_complex_window_of_refresh_is_the_discriminant():
-    for n in (1, 2, 5, 16):
-        for mu in (0.3, 0.9):
-            low, high = oscillation_window(n, mu)
-            sums = block_sums(n, mu)
-            for kappa, complex_pair in ((0.999 * low, False), (1.001 * low, True), (0.999 * high, True),
-                                        (1.001 * high, False)):  # fmt: skip
-                matrix = np.array([[1 - kappa * sums.drift, sums.carry], [-kappa * sums.push, sums.decay]])
-                assert (abs(np.linalg.eigvals(matrix)[0].imag) > 0) == complex_pair
 
 
 def test_block_sums_are_the_sums():

@@ -31,6 +31,7 @@ from bandit_lab.simulation import run
 from experiments.shared import sheet
 from experiments.shared.measure.response import mean_response
 from experiments.shared.readings import share_of_curves
+from experiments.shared.theory.adaptive import adam_mean_curve, self_consistent_moment
 
 TITLE = "Adam: thresholds and mean curves against group size"
 FINDING = "Under Adam the group size moves the mean curve, and the threshold as 1/√G"
@@ -88,7 +89,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     held = theory.adaptive_threshold(split, theory.noise_second_moment(noise), "refresh", 1, 0.0).kappa
 
     def response(factor: float) -> Any:
-        moment = theory.self_consistent_moment(split, noise, factor * held, 1, beta1=0.0)
+        moment = self_consistent_moment(split, noise, factor * held, 1, beta1=0.0)
         assert moment is not None, "no second moment is consistent with its own fluctuation here"
         return 1 - factor * held * theory.precondition(split, moment).largest
 
@@ -103,7 +104,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     about = setting.curve
     options = (even, weight, about.learning_rate, about.steps, about.momentum, setting.beta2)
     laws = [theory.GroupLaw("rloo", size) for size in setting.curve_sizes]
-    curves = [theory.adam_mean_curve(law, success, *options)[steps(setting)] for law in laws]
+    curves = [adam_mean_curve(law, success, *options)[steps(setting)] for law in laws]
     return dataset(setting, thresholds, curves, more).assign_coords(fine_factor=fine)
 
 

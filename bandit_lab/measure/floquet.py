@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import brentq
 
 from bandit_lab import _checks
 from bandit_lab._numerics import ordered
+from bandit_lab._root import root
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import AT_ONCE, AT_REST, LinearisedBlock, make_block, stack
 from bandit_lab.measure.frozen_moment import FAR
@@ -203,7 +203,7 @@ def _refine(scan: _Scan, low: float, high: float, period: int) -> FloquetThresho
         radius = abs(scan(np.array([math.exp(log_rate)]))[0])
         return (min(radius, 1e3) if radius == radius else 1e3) - 1
 
-    rate = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-15, rtol=1e-15))
+    rate = math.exp(root(excess, math.log(low), math.log(high)))
     top = complex(scan(np.array([rate]))[0])
     angle = abs(np.angle(top))
     cycle = 2 * math.pi * period / angle if angle > _REAL else math.inf

@@ -21,8 +21,6 @@ Convention = Literal["heavy_ball", "ema", "nesterov"]
 Model = Literal["refresh", "lag", "pipeline", "random"]
 CONVENTIONS: tuple[str, ...] = ("heavy_ball", "ema", "nesterov")
 MODELS: tuple[str, ...] = ("refresh", "lag", "pipeline")
-OF_OPTIMIZER: dict[str, Convention] = {"sgd": "heavy_ball", "sgd_ema": "ema", "nesterov": "nesterov"}
-"""Optimisers by name -> their convention."""
 
 
 def as_convention(name: str) -> Convention:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit
 
 from bandit_lab import theory
 from bandit_lab.app.result import Value
@@ -321,14 +320,14 @@ def linearise(
 
 
 def _of_two_arms(
-    arms: theory.SampledTwoArms, learner: Learner, settings: Settings, dynamics: str, kl_weight: float
+    arms: "theory.SampledTwoArms", learner: Learner, settings: Settings, dynamics: str, kl_weight: float
 ) -> LinearTheory | None:
     """The same of two arms that another law draws, wholly stale; None without a fixed point that has a stiffness."""
     start = np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0]
     gap = arms.rest(kl_weight, float(start[0] - start[1]))
     if gap is None or abs(float(arms.drift(np.asarray(gap), kl_weight))) > _AT_REST:
         return None
-    policy = np.array([expit(gap), expit(-gap)])
+    policy = 1 / (1 + np.exp([-gap, gap]))
     return replace(
         _blank(learner, settings, dynamics, kl_weight),
         policy=policy,
@@ -394,7 +393,7 @@ def said_of_sampler(learner: Learner, settings: Settings) -> str | None:
     return f"samples {words}" + ("" if correction == "none" else f" with correction={correction}")
 
 
-def two_arms_of(learner: Learner, settings: Settings, dynamics: str) -> theory.SampledTwoArms | None:
+def two_arms_of(learner: Learner, settings: Settings, dynamics: str) -> "theory.SampledTwoArms | None":
     """The theory of two arms that another law draws, or None where it has none."""
     if not resampled(learner):
         return None

@@ -75,4 +75,4 @@ def collapsed(point: OperatingPoint) -> float:
     )
     others = VERTEX_SHARE * policy[1]
     vertex = math.log((1 - others) / others)
-    return max(theory.collapse_probability(chain, vertex, max(1, HORIZON // interval), _gap(policy)), 0.0)
+    return max(chain.collapsed(vertex, max(1, HORIZON // interval), _gap(policy)), 0.0)

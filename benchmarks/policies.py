@@ -9,7 +9,6 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
 from bandit_lab.simulation.cells import cast
 from bandit_lab.simulation.devices import in_order
-from bandit_lab.simulation.lane_sparse import is_sparse, where_few
 from benchmarks.engines import Run
 from benchmarks.numpy_reference import Curves
 from benchmarks.workload import Case
@@ -45,11 +44,8 @@ def policy_engine(case: Case, bandit: Bandit, threads: int) -> Run:
 def policy_flops(bandit: Bandit) -> float | None:
     """Floating-point operations of `log_policy` and its pull-back for one run, as XLA counts them.
 
-    Exponentials and logarithms are left out. None where it does not count, and where the fast path skips zeros in a
-    bandit's own matrices: it then does less.
+    Exponentials and logarithms are left out. None where it does not count.
     """
-    if any(is_sparse(where_few(np.asarray(leaf))) for leaf in jax.tree.leaves(bandit)):
-        return None
 
     def one(theta: Array) -> Array:
         log_policy, pull_back = jax.vjp(bandit.log_policy, theta)

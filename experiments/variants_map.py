@@ -26,7 +26,11 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
-from experiments.shared import many_variants as variants, sheet
+from experiments.shared import (
+    many_variants as variants,
+    random_ages,  # noqa: F401 - registers two rules that the package has not
+    sheet,
+)
 
 TITLE = "Map of variants"
 FINDING = "Importance ratios remove the threshold in N; only frozen and uncorrected samples have one"

@@ -173,11 +173,6 @@ def static_noise(policy, noise=None, std=0.5, seed=0):
     return normalised(policy * np.exp(drawn))
 
 
-def fresh_noise(policy, std=0.5, seed=0, draws=16):
-    errors = std * np.random.default_rng(seed).normal(size=(draws, *policy.shape[-2:]))
-    return np.mean([normalised(policy * np.exp(one)) for one in errors], axis=0)
-
-
 def rounded_logits(policy, format="bf16"):
     """Logits of mean 0, their mantissas rounded to 8 bits, or to 4; half to even."""
     logits = np.log(policy) - np.mean(np.log(policy), axis=-1, keepdims=True)
@@ -192,7 +187,6 @@ SAMPLERS = {
     "top_p": lambda policy, p=0.9: NUCLEUS(policy, p),
     "top_k": lambda policy, k=3: FEW(policy, k),
     "logit_noise": static_noise,
-    "fresh_noise": fresh_noise,
     "rounding": rounded_logits,
 }
 
@@ -208,13 +202,10 @@ CORRECTIONS = {
 # KL terms: of log(pi/ref), per drawn action, or of both logarithms [.., K], summed over all arms.
 
 SAMPLED_KL = {
-    "k1": lambda apart: apart,
-    "k2": lambda apart: apart**2 / 2,
     "k3": lambda apart: np.exp(-apart) - 1 + apart,
 }
 EXACT_KL = {
     "exact": lambda log_policy, log_reference: np.sum(np.exp(log_policy) * (log_policy - log_reference), axis=-1),
-    "forward": lambda log_policy, log_reference: np.sum(np.exp(log_reference) * (log_reference - log_policy), axis=-1),
 }
 KL_ESTIMATORS = SAMPLED_KL | EXACT_KL
 
@@ -250,12 +241,6 @@ OPTIMIZERS = {
 # Staleness: ages of the policy that acts at step t, with their chances.
 
 
-def drawn_age(t, interval, horizon):
-    q = interval / (1 + interval)
-    law = [(1 - q) * q**age for age in range(horizon)] + [q**horizon]
-    return [(min(age, t), chance) for age, chance in enumerate(law)]
-
-
 def mixed_ages(t, interval, horizon, weights=None, draws=None):
     """Ages in units of the interval: averaged, or one of them drawn, with these chances."""
     shares = weights or [0.5, 0.5]
@@ -266,8 +251,6 @@ STALENESS = {
     "refresh": lambda t, n, horizon: [(t % n, 1.0)],
     "lag": lambda t, n, horizon: [(min(t, n), 1.0)],
     "pipeline": lambda t, n, horizon: [(t - max((t // n - 1) * n, 0), 1.0)],
-    "random": drawn_age,
-    "random_mean": drawn_age,
     "ages": mixed_ages,
 }
 

@@ -48,7 +48,6 @@ VARIED = {
         "top_p": {"p": 0.6},
         "top_k": {"k": 2},
         "logit_noise": {"noise": [0.6, -0.2, 0.3], "std": 1.1, "seed": 1},
-        "fresh_noise": {"std": 1.5, "seed": 1, "draws": 2},
         "rounding": {"format": "fp8"},
     },
     "correction": {

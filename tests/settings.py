@@ -57,7 +57,8 @@ def nightly_but(kept: Iterable[Any], every: Iterable[Any]) -> list:
 def learner(advantage="grpo", bandit=None, staleness="refresh", **options) -> Learner:
     """A learner from names; the default bandit has unequal noisy arms and a reference that is not uniform."""
     bandit = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3)) if bandit is None else bandit
-    return Learner(bandit, advantage=ADVANTAGES[advantage](), staleness=STALENESS[staleness](), **options)
+    rule = STALENESS[staleness]() if isinstance(staleness, str) else staleness
+    return Learner(bandit, advantage=ADVANTAGES[advantage](), staleness=rule, **options)
 
 
 def cells(learning_rate, momentum=0.0, refresh_interval=1, kl_weight=1.0) -> Hyper:

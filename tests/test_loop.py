@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from settings import cells
+from settings import cells, own
 
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
@@ -26,8 +26,8 @@ from bandit_lab.theory.fluctuation import correlation
 ARMS = {2: (0.9, 0.1), 3: (0.85, 0.5, 0.2), 5: (0.85, 0.7, 0.45, 0.3, 0.1)}
 LOGITS = (0.0, 0.3, -0.2, 0.1, 0.4)
 WEIGHTS = (0.5, 0.2, 0.3)
-RULES = [name for name, rule in ((name, STALENESS[name]()) for name in STALENESS) if not draws(rule)]
-INTERVALS = {"random_mean": (0.25, 0.5, 1.0), "ages": (1, 2, 4)}
+RULES = [name for name, rule in ((name, STALENESS[name]()) for name in own(STALENESS)) if not draws(rule)]
+INTERVALS = {"ages": (1, 2, 4)}
 MOMENTUM = {"sgd": 0.5, "sgd_ema": 0.9, "nesterov": 0.7}
 EVERY = list(product(RULES, OPTIMIZERS, ESTIMATORS, SAMPLERS, ARMS))
 KEPT = EVERY[::23]
@@ -61,12 +61,9 @@ def rest(estimator, sampler, arms):
 
 
 def theirs(rule, optimizer, fresh, stale, momentum, interval):
-    """The theory's loop, and its interval: `random_mean` as the ages of its finite memory, in steps."""
+    """The theory's loop, and its interval."""
     shares = WEIGHTS if rule == "ages" else (1.0,)
     convention = {"sgd": "heavy_ball", "sgd_ema": "ema"}.get(optimizer, optimizer)
-    if rule == "random_mean":
-        oldest = STALENESS[rule]().horizon_for(interval)
-        shares, rule, interval = tuple(theory.geometric_weights(interval, oldest, "clip")), "ages", 1
     return theory.LinearLoop(fresh, stale, momentum, rule, convention, shares), interval
 
 
@@ -82,30 +79,25 @@ def nearly(one, other, allowed):
     assert one is None or one == pytest.approx(other, rel=allowed, abs=1e-300)
 
 
-def compared(loop, other, interval, allowed, single=True):
-    """Threshold and spread; with `single` what single roots decide: kind, onset, multiplier and correlation in time.
-
-    (Those of `random_mean`'s finite memory are ill conditioned: hundreds of roots on one circle.)
-    """
+def compared(loop, other, interval, allowed):
+    """Threshold and its kind, onset, multiplier, spread, and correlation in time."""
     exact = theory.first_unstable_learning_rate(other, interval)
     nearly(loop.threshold.value, exact.value, allowed)
     if not exact.value:
         return
     rate, noise = 0.6 * exact.value, np.eye(other.size) + 0.2
-    if single:
-        assert loop.threshold.kind == exact.bifurcation.replace("fold", "flip")
-        nearly(loop.onset.value, theory.first_oscillating_learning_rate(other, interval).value, allowed)
-        radius = theory.spectral_radius(other, rate, interval)
-        assert abs(loop.multipliers(rate)[0]) == pytest.approx(radius, rel=allowed)
+    assert loop.threshold.kind == exact.bifurcation.replace("fold", "flip")
+    nearly(loop.onset.value, theory.first_oscillating_learning_rate(other, interval).value, allowed)
+    radius = theory.spectral_radius(other, rate, interval)
+    assert abs(loop.multipliers(rate)[0]) == pytest.approx(radius, rel=allowed)
     found, expected = loop.spread(rate, noise), theory.stationary_covariance(other, rate, interval, noise)
     assert (found.average is None) == (expected.average is None)
     if found.average is not None:
         scale = 10 * allowed * np.abs(expected.average).max()
         np.testing.assert_allclose(found.average / np.mean(loop.rule.noise), expected.average, rtol=0, atol=scale)
-        if single:
-            along = np.ones(other.size)
-            time = correlation(other, rate, interval, noise, along, 1).integrated_time
-            assert found.integrated_time(along) == pytest.approx(time, rel=100 * allowed)
+        along = np.ones(other.size)
+        time = correlation(other, rate, interval, noise, along, 1).integrated_time
+        assert found.integrated_time(along) == pytest.approx(time, rel=100 * allowed)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +114,7 @@ def test_the_loop_is_the_theorys(rule, optimizer, estimator, sampler, arms):
         other = theirs(rule, optimizer, fresh, stale, momentum, interval)
         loop, reason = loop_of(learner_of(rule, optimizer, interval, trained), fresh, stale, momentum, interval)
         assert reason is None
-        compared(loop, *other, 1e-9, single=rule != "random_mean")
+        compared(loop, *other, 1e-9)
 
 
 SMOOTH, ALONE = ("exact", "temperature", "logit_noise"), [name for name in ESTIMATORS if name not in ("tpo", "gspo")]
@@ -366,7 +358,7 @@ def test_what_cannot_be_said_has_its_reason():
     assert repelled.onset.reason is Reason.REPELS
     turning, _ = loop_of(learner_of("lag", "sgd"), np.zeros((2, 2)), np.array([[1.0, 0.5], [-0.5, 1.0]]), 0.5, 2)
     assert turning.onset == (0.0, "neimark_sacker", Reason.COMPLEX)
-    drawn = Learner(two_arm(), staleness=STALENESS["random"]())
+    drawn = Learner(two_arm(), staleness=STALENESS["ages"](draws=1))
     assert loop_of(drawn, nothing, one, 0.5, 2.0) == (None, Reason.DRAWN)
     long, _ = loop_of(learner_of("lag", "sgd"), nothing, one, 0.5, LARGEST_MAP)
     assert long.multipliers(1e-4) is Reason.TOO_LARGE

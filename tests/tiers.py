@@ -78,7 +78,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     ),
     "simulation/test_fast_mean_field.py::test_mean_field_runs_of_other_rules_agree_to_rounding": (
         "advantage=sign, estimator=Uncorrected()-noisy",
-        "staleness=random_mean-fixed",
     ),
     "simulation/test_fast_counting.py::test_thresholds_are_dithered_cumulative_probabilities_in_order": (
         "1-2",

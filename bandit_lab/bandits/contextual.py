@@ -18,17 +18,24 @@ from bandit_lab.bandits.tabular import k_arm
 class ContextualBandit(Bandit):
     """X prompts with K arms each; what prompts have in common is their features. theta = 0 is the reference policy.
 
-    features: [X, K, D] phi(x, k).
+    features: [X, K, D] phi(x, k). weights: [2] of own and shared part, where these are unit vectors: entry (x, k) of
+    theta, x < X, and entry (X, k). None: any features.
     """
 
     law: RewardLaw
     initial_parameters: Array
     reference_log_policy: Array
     features: Array
+    weights: Array | None = None
 
     def log_policy(self, theta: Array) -> Array:
         """log softmax of log pi_0 + theta . phi over the arms: [D] -> [X, K]."""
-        return jax.nn.log_softmax(self.reference_log_policy + self.features @ theta, axis=-1)
+        if self.weights is None:
+            added = self.features @ theta
+        else:
+            parts = theta.reshape(-1, self.features.shape[1])
+            added = self.weights[0] * parts[:-1] + self.weights[1] * parts[-1]
+        return jax.nn.log_softmax(self.reference_log_policy + added, axis=-1)
 
     def only(self, prompts: slice) -> "ContextualBandit":
         """The same parameters on some of the prompts: to train on these and to evaluate on those."""
@@ -108,7 +115,9 @@ def contextual(
     rows = [k_arm(row.tolist(), base.tolist()) for row, base in zip(success, logits, strict=True)]
     law = RewardLaw(rows[0].law.values, jnp.concatenate([row.law.probabilities for row in rows]))
     reference = jnp.concatenate([row.reference_log_policy for row in rows])
-    return ContextualBandit(law, jnp.zeros(phi.shape[-1]), reference, jax.device_put(phi))
+    units = features is None and dimension is None
+    weights = jax.device_put(np.sqrt([1 - overlap, overlap])) if units else None
+    return ContextualBandit(law, jnp.zeros(phi.shape[-1]), reference, jax.device_put(phi), weights)
 
 
 def table(name: str, values: Sequence, shape: tuple[int | None, ...]) -> np.ndarray:

@@ -12,7 +12,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from numpy.typing import NDArray
 
 from bandit_lab import _checks, _text
@@ -24,7 +23,6 @@ from bandit_lab.bandits.contextual import table
 MOST_SEQUENCES = 2**14
 """Sequences of all prompts together: each is one pass of the network at every step."""
 MOST_PARAMETERS = 2**20
-_LESSONS, _TEACHING_RATE = 1000, 1e-2  # of Adam, for `pretrained`
 
 NETWORKS: Registry[Any] = Registry("architecture", given=("contexts", "vocabulary", "length", "width", "depth", "key"))
 """For developers. A new network is a function under `@register_network("its_name")`:
@@ -120,19 +118,16 @@ def neural(
     low: float = 0.1,
     scale: float = 1.0,
     seed: int = 0,
-    pretrained: float = 0.0,
     rewards: Sequence[Sequence[float]] | None = None,
 ) -> NeuralBandit:
     """A network that writes `length` tokens out of `vocabulary` for each of `contexts` prompts.
 
     Args:
-      task: parity, addition, copy, random or one of your own: how well a sequence answers a prompt, from 0 to 1.
+      task: parity, copy or one of your own: how well a sequence answers a prompt, from 0 to 1.
       architecture: mlp, gru, transformer or one of your own, of `width` units in `depth` layers.
       high, low: success probabilities of a right and of a wrong sequence, in [0, 1].
       scale: of what training adds to the logits; a large one keeps the weights near their start.
-      seed: of the initial weights and of the task `random`.
-      pretrained: probability in [0, 1) of a right sequence that the network is first taught, by maximum likelihood;
-        0: the start is the untrained network. The start is the reference policy.
+      seed: of the initial weights, and given to the task.
       rewards: [X, K] success probabilities in place of a task's, sequences in lexicographic order.
 
     Raises:
@@ -144,9 +139,9 @@ def neural(
     few = f"at most {MOST_SEQUENCES} sequences of all prompts together, contexts * vocabulary^length"
     _checks.require(steps * np.log(size) + np.log(count) < np.log(MOST_SEQUENCES) + 1e-9, "bandit.length", few,
                     f"{count} * {size}^{steps}")  # fmt: skip
-    for name, share in (("high", high), ("low", low), ("pretrained", pretrained)):
-        inside = 0 <= _checks.finite_number(f"bandit.{name}", share) <= (1 if name != "pretrained" else 0.999)
-        _checks.require(inside, f"bandit.{name}", "a number in [0, 1" + ("]" if name != "pretrained" else ")"), share)
+    for name, share in (("high", high), ("low", low)):
+        inside = 0 <= _checks.finite_number(f"bandit.{name}", share) <= 1
+        _checks.require(inside, f"bandit.{name}", "a number in [0, 1]", share)
     _checks.positive("bandit.scale", scale)
     drawn = _checks.integer("bandit.seed", seed, 0)
     tokens = np.array(list(product(range(size), repeat=steps)))
@@ -160,10 +155,6 @@ def neural(
         success = table("bandit.rewards", rewards, (count, len(tokens)))
         inside = bool(np.all((success >= 0) & (success <= 1)))
         _checks.require(inside, "bandit.rewards", "numbers in [0, 1]", rewards)
-    if pretrained:
-        right = (scores == scores.max(axis=1, keepdims=True)).astype(float)
-        share = right / right.sum(axis=1, keepdims=True)
-        start = _taught(network, start, tokens, pretrained * share + (1 - pretrained) / len(tokens))
     logits = np.asarray(_double(lambda: network.logits(jnp.asarray(start), count, jnp.asarray(tokens))))
     _check_causal(architecture, logits)
     law = RewardLaw(jax.device_put(np.array([0.0, 1.0])), jax.device_put(np.stack([1 - success, success], axis=-1)))
@@ -227,41 +218,10 @@ def _build(
     return network, np.concatenate([np.asarray(x, float).reshape(-1) for x in leaves])
 
 
-def _taught(network: Network, start: np.ndarray, tokens: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Parameters [D] after maximum likelihood on sequences with the law `wanted` [X, K]."""
-
-    def loss(theta: Array) -> Array:
-        logits = network.logits(theta, len(wanted), jnp.asarray(tokens))
-        chosen = jax.nn.one_hot(jnp.asarray(tokens), logits.shape[-1], dtype=logits.dtype)
-        return -jnp.mean(jnp.sum(wanted * jnp.sum(jax.nn.log_softmax(logits) * chosen, axis=(-2, -1)), axis=-1))
-
-    def learn() -> np.ndarray:
-        teacher = optax.adam(_TEACHING_RATE)
-
-        @jax.jit
-        def run(theta: Array) -> Array:
-            def step(carry: Any, _: None) -> tuple[Any, None]:
-                theta, state = carry
-                change, state = teacher.update(jax.grad(loss)(theta), state)
-                return (optax.apply_updates(theta, change), state), None
-
-            return jax.lax.scan(step, (theta, teacher.init(theta)), None, _LESSONS)[0][0]
-
-        return np.asarray(run(jnp.asarray(start)))
-
-    return _double(learn)
-
-
 @register_task("parity")
 def parity(tokens: Tokens, contexts: int, vocabulary: int, seed: int) -> Scores:
     """Right where the sum of the tokens is even; odd for every other prompt."""
     return (tokens.sum(axis=1) % 2 == np.arange(contexts)[:, None] % 2).astype(float)
-
-
-@register_task("addition")
-def addition(tokens: Tokens, contexts: int, vocabulary: int, seed: int) -> Scores:
-    """Right where the tokens add up to the prompt's number modulo V."""
-    return (tokens.sum(axis=1) % vocabulary == np.arange(contexts)[:, None] % vocabulary).astype(float)
 
 
 @register_task("copy")
@@ -270,9 +230,3 @@ def copy(tokens: Tokens, contexts: int, vocabulary: int, seed: int) -> Scores:
     places = vocabulary ** np.arange(tokens.shape[1])[::-1]
     digits = np.arange(contexts)[:, None] // places % vocabulary
     return (tokens == digits[:, None, :]).mean(axis=2)
-
-
-@register_task("random")
-def random(tokens: Tokens, contexts: int, vocabulary: int, seed: int) -> Scores:
-    """A table of numbers drawn uniformly from [0, 1] with the bandit's seed."""
-    return np.random.default_rng((seed, 1)).uniform(size=(contexts, len(tokens)))

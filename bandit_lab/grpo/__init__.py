@@ -61,8 +61,6 @@ from bandit_lab.grpo.staleness import (
     MixedAges,
     Mixture,
     Pipeline,
-    Random,
-    RandomMean,
     Refresh,
     Staleness,
     averages,

@@ -1,7 +1,7 @@
 """KL estimators: how the distance to the reference policy is penalised, exactly or by drawn actions.
 
-KL(pi || ref) is called the reverse one, KL(ref || pi) the forward one. The sampled losses k1, k2 and k3 are those of
-joschu.net/blog/kl-approx.html, per drawn action: log(pi/ref), log(pi/ref)^2 / 2 and ref/pi - 1 - log(ref/pi).
+KL(pi || ref) is called the reverse one, KL(ref || pi) the forward one. The sampled loss k3 is that of
+joschu.net/blog/kl-approx.html, per drawn action: ref/pi - 1 - log(ref/pi).
 """
 
 import math
@@ -68,37 +68,6 @@ class Exact:
         return jnp.sum(jnp.exp(log_policy) * (log_policy - log_reference), axis=-1)
 
 
-@register_kl("k1")
-@dataclass(frozen=True)
-class K1:
-    """Its gradient is grad log pi, whose mean on policy is 0: an unbiased value, and a loss that holds nothing.
-
-    joschu.net/blog/kl-approx.html; as a loss arXiv 2510.01555. (Subtracted from the reward instead, its
-    gradient would be that of `k2`.)
-    """
-
-    sampled = True
-
-    def slope(self, log_policy: Array, log_reference: Array) -> Array:
-        """1."""
-        return jnp.ones_like(log_policy)
-
-    def divergence(self, log_policy: Array, log_reference: Array) -> Array:
-        """0 [X]."""
-        return jnp.zeros_like(log_policy[..., 0])
-
-
-@register_kl("k2")
-@dataclass(frozen=True)
-class K2(Exact):
-    """Its gradient is log(pi/ref) grad log pi; on policy that is in the mean the exact one of the reverse KL.
-
-    joschu.net/blog/kl-approx.html; as a loss arXiv 2510.01555.
-    """
-
-    sampled = True
-
-
 @register_kl("k3")
 @dataclass(frozen=True)
 class K3:
@@ -126,15 +95,3 @@ def _ratio(logarithm: Array) -> Array:
     """exp(logarithm), at most e^-8 of the largest number: room for a KL weight, and for a sum over arms."""
     largest = math.log(jnp.finfo(logarithm.dtype).max) - 8
     return jnp.exp(jnp.minimum(logarithm, largest))  # expm1 is dear, and the argument is a difference already
-
-
-@register_kl("forward")
-@dataclass(frozen=True)
-class Forward(K3):
-    """Forward KL summed over all arms: grad KL = sum_k (pi_k - ref_k) grad log pi_k, the mean of `k3` on policy."""
-
-    sampled = False
-
-    def expected(self, share: Array, log_share: Array, log_policy: Array, log_reference: Array) -> Array:
-        """pi - ref, the shares being the policy."""
-        return share - jnp.exp(log_reference)

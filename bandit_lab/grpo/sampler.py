@@ -167,34 +167,6 @@ class LogitNoise:
         return jax.nn.log_softmax(log_policy + jnp.asarray(drawn, log_policy.dtype))
 
 
-@register_sampler("fresh_noise")
-@dataclass(frozen=True)
-class FreshNoise:
-    """Logits with an error that is drawn anew for every answer, out of `draws` equally likely ones: b is their mean.
-
-    Kernels whose sums depend on the batch. The errors are normal numbers of standard deviation `std` (nats) for every
-    context and arm, from `seed`. A correction weighs by pi/b, not by the law of the answer's own error. Raises
-    ValueError for std < 0, a seed < 0, draws < 1.
-    """
-
-    std: float = 0.5
-    seed: int = 0
-    draws: int = 16
-    draws_all = True
-    smooth = True
-
-    def __post_init__(self) -> None:
-        _checks.non_negative("sampler.std", self.std)
-        _checks.integer("sampler.seed", self.seed, 0)
-        _checks.integer("sampler.draws", self.draws, 1)
-
-    def log_law(self, log_policy: Array) -> Array:
-        """log of the mean over errors xi of softmax(log pi + xi)."""
-        drawn = self.std * np.random.default_rng(int(self.seed)).normal(size=(int(self.draws), *log_policy.shape))
-        laws = jax.nn.log_softmax(log_policy + jnp.asarray(drawn, log_policy.dtype))
-        return jax.nn.logsumexp(laws, axis=0) - float(np.log(self.draws))
-
-
 _BITS = {"bf16": (8, 7), "fp8": (4, 3)}
 """Format -> bits of the exponent and of the mantissa; fp8 is E4M3."""
 _LARGEST = {"bf16": np.inf, "fp8": 240.0}

@@ -1,4 +1,4 @@
-"""The reference path: the update as it is defined, one seed of one cell at a time, vectorised outside (`lanes_last`).
+"""The reference path: the update as it is defined, one seed of one cell at a time, vectorised outside (`jax.vmap`).
 
 It runs in blocks of one fixed width, `Width.cells` rows of `Width.seeds` replicas, padded where a grid does not fill
 them. There is one compiled program per block, and a block per device at a time. A row belongs to one cell; the rows of
@@ -22,8 +22,6 @@ from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation.cells import cast
 from bandit_lab.simulation.devices import in_order, mesh_for, on_every
 from bandit_lab.simulation.dynamics import DYNAMICS
-from bandit_lab.simulation.jax_keys import JaxKeys, root_words
-from bandit_lab.simulation.lanes_last import Laned, over_lanes, spread
 from bandit_lab.simulation.one_kernel import as_one, compiler_options, one_kernel
 from bandit_lab.simulation.programs import Kept
 from bandit_lab.simulation.results import Request, Shard, Summary
@@ -111,30 +109,23 @@ class _Form(NamedTuple):
     watched: bool
 
 
-def _one_block(learner: Learner, form: _Form, key: JaxKeys, block: _Block) -> Any:
-    """(count, mean, M2), or J of every run with `curves`; Summary; and the policies at the end. key: [1], the root.
+def _one_block(learner: Learner, form: _Form, seed: Array, block: _Block) -> Any:
+    """(count, mean, M2), or J of every run with `curves`; Summary; and the policies at the end. seed: of the root key.
 
-    All runs side by side are the last axis inside (see `lanes_last`), and the first two, [r, s], of the results.
+    All runs side by side are the last axis inside, and the first two, [r, s], of the results.
     """
-
-    def lane(learner: Learner, hyper: Hyper, key: Array, theta: Array, middle: Array) -> Any:
-        return _one_run(learner, form.dynamics, form.steps, form.watched, hyper, key, theta, middle)
-
     rows, seeds = block.seeds.shape
 
     def of_lanes(column: Array) -> Array:
         return jnp.moveaxis(jnp.repeat(column, seeds, axis=0), 0, -1)
 
-    def of_block(found: Any) -> Array:
-        runs = jnp.moveaxis(spread(found, rows * seeds), -1, 0)
-        return runs.reshape(rows, seeds, *runs.shape[1:])
+    def one(name: Array, replica: Array, hyper: Hyper, theta: Array, middle: Array) -> Any:
+        key = jax.random.fold_in(jax.random.fold_in(jax.random.key(seed), name), replica)
+        return _one_run(learner, form.dynamics, form.steps, form.watched, hyper, key, theta, middle)
 
     names, *columns = jax.tree.map(of_lanes, (block.names, block.cells, block.theta, block.reference))
-    keys = key.folded(names).folded(block.seeds.reshape(-1))
-    hyper, theta, middle = columns
-    laned = (False, True, True, True, True)
-    found = over_lanes(lane, laned, learner, hyper, keys, theta, middle)
-    rewards, summary, policies = jax.tree.map(of_block, found, is_leaf=lambda x: isinstance(x, Laned))
+    found = jax.vmap(one, -1)(names, block.seeds.reshape(-1), *columns)
+    rewards, summary, policies = jax.tree.map(lambda x: x.reshape(rows, seeds, *x.shape[1:]), found)
     if form.curves:
         return rewards, summary, policies
     weight = block.counted.astype(rewards.dtype)[:, None]
@@ -148,26 +139,26 @@ def _one_block(learner: Learner, form: _Form, key: JaxKeys, block: _Block) -> An
 
 @Kept
 def _program(mesh: Mesh, form: _Form, one: bool) -> Any:
-    """The jitted function (learner, key data, one block per device, stacked) -> results, stacked likewise.
+    """The jitted function (learner, seed, one block per device, stacked) -> results, stacked likewise.
 
     `one`: whether a block is compiled as one kernel; part of the key because the switch may be turned between calls.
     """
 
-    def whole(learner: Learner, words: Array, block: _Block) -> Any:
-        return _one_block(learner, form, JaxKeys(words[:1], words[1:]), block)
+    def whole(learner: Learner, seed: Array, block: _Block) -> Any:
+        return _one_block(learner, form, seed, block)
 
-    def on_device(learner: Learner, words: Array, blocks: _Block) -> Any:
-        arguments = learner, words, jax.tree.map(lambda x: x[0], blocks)
+    def on_device(learner: Learner, seed: Array, blocks: _Block) -> Any:
+        arguments = learner, seed, jax.tree.map(lambda x: x[0], blocks)
         out = one_kernel(whole, *arguments) if one else whole(*arguments)
         return jax.tree.map(lambda x: x[None], out)
 
     return jax.jit(on_every(mesh, on_device, (False, False, True)), compiler_options=compiler_options() if one else {})
 
 
-def _blocks(mesh: Mesh, learner: Learner, form: _Form, words: np.ndarray, blocks: _Block) -> Any:
+def _blocks(mesh: Mesh, learner: Learner, form: _Form, seed: int, blocks: _Block) -> Any:
     """Every block on its device. XLA:CPU aborts on some tables of finite groups as one kernel."""
     kind, fits = ("reference", form.dynamics, jax.tree.structure(learner)), form.dynamics != "finite_group"
-    return as_one(partial(_program, mesh, form), kind, learner, words, blocks, fits=fits)
+    return as_one(partial(_program, mesh, form), kind, learner, np.int64(seed), blocks, fits=fits)
 
 
 def _rows_of_blocks(cells: int, seeds: int, width: Width) -> list[np.ndarray]:
@@ -184,7 +175,7 @@ def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | 
     """Results row by row, each cell's in the order of its seeds."""
     form, seeds = _Form(asked.dynamics, asked.steps, asked.whole, asked.watched), asked.seeds
     width = WIDTH[asked.dynamics]
-    learner, words = cast(asked.learner, asked.dtype), root_words(seed)
+    learner = cast(asked.learner, asked.dtype)
     blocks = _rows_of_blocks(len(asked.cells.name), seeds, width)
     mesh = mesh_for(len(blocks))
     calls = [blocks[i : i + mesh.size] for i in range(0, len(blocks), mesh.size)]
@@ -199,7 +190,7 @@ def run_cells(asked: Request, seed: int, progress: Callable[[int, int], None] | 
     def one(call: list[np.ndarray]) -> Any:
         filled = [block(rows) for rows in call + call[-1:] * (mesh.size - len(call))]
         stacked = jax.tree.map(lambda *columns: np.stack(columns), *filled)
-        return jax.tree.map(np.asarray, _blocks(mesh, learner, form, words, stacked))
+        return jax.tree.map(np.asarray, _blocks(mesh, learner, form, seed, stacked))
 
     done = 0
     for call, results in zip(calls, in_order(one, calls, asked.threads), strict=True):

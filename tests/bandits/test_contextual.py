@@ -1,7 +1,5 @@
 """Prompts that share parameters: independent at overlap 0, one bandit at overlap 1, and the cosine in between."""
 
-import re
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -79,37 +77,9 @@ def test_random_features_have_that_overlap_on_average():
     assert abs(mean_cosine(0.5) - 0.5) < 0.05 < abs(mean_cosine(0.3) - 0.5)
 
 
-def test_difficulty_is_the_log_odds_against_the_good_arm():
-    bandit = contextual(400, 3, difficulty=1.0, spread=0.5, seed=2)
-    chance = np.exp(bandit.reference_log_policy)[:, 0]
-    odds = np.log((1 - chance) / chance)
-    assert abs(odds.mean() - 1.0) < 5 * 0.5 / 20  # 5 standard errors
-    assert abs(odds.std() - 0.5) < 5 * 0.5 / np.sqrt(800)
-
-
 def test_only_some_prompts_keep_the_parameters():
     bandit = contextual(5, 3, 0.4, seed=3)
     theta = jax.random.normal(jax.random.key(1), bandit.initial_parameters.shape)
     part = bandit.only(slice(3, 5))
     np.testing.assert_allclose(part.log_policy(theta), bandit.log_policy(theta)[3:], atol=1e-15)
     np.testing.assert_array_equal(part.law.means, bandit.law.means[3:])
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"contexts": 0}, "bandit.contexts"),
-        ({"arms": 1}, "bandit.arms"),
-        ({"overlap": 1.1}, "bandit.overlap"),
-        ({"conflict": -0.1}, "bandit.conflict"),
-        ({"high": 2.0}, "bandit.high"),
-        ({"spread": -1.0}, "bandit.spread"),
-        ({"dimension": 0}, "bandit.dimension"),
-        ({"features": [[1.0]]}, "bandit.features"),
-        ({"rewards": [[0.1, 0.2]]}, "bandit.rewards"),
-        ({"difficulty": float("inf")}, "bandit.difficulty"),
-    ],
-)
-def test_bad_arguments_are_named(options, name):
-    with pytest.raises(ValueError, match=re.escape(name)):
-        contextual(**options)

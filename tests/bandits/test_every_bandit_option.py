@@ -92,9 +92,7 @@ def sequence(vocabulary=2, length=3, rewards=None, initial_logits=None):
 
 RIGHT = {
     "parity": lambda s, x, v, n: float(sum(s) % 2 == x % 2),
-    "addition": lambda s, x, v, n: float(sum(s) % v == x % v),
     "copy": lambda s, x, v, n: np.mean([a == b for a, b in zip(s, np.base_repr(x + v**n, v)[-n:], strict=True)]),
-    "random": None,
 }
 """(sequence, prompt, vocabulary, length) -> how well it answers."""
 
@@ -103,11 +101,8 @@ def neural(contexts=2, vocabulary=2, length=2, task="parity", width=8, depth=1, 
            rewards=None):  # fmt: skip
     """The multilayer perceptron; its start is the package's, which a seed decides (see below)."""
     tokens = list(product(range(vocabulary), repeat=length))
-    if task == "random":
-        scores = np.random.default_rng((seed, 1)).uniform(size=(contexts, len(tokens)))
-    else:
-        digits = [[str(a) for a in s] for s in tokens] if task == "copy" else tokens
-        scores = np.array([[RIGHT[task](s, x, vocabulary, length) for s in digits] for x in range(contexts)])
+    digits = [[str(a) for a in s] for s in tokens] if task == "copy" else tokens
+    scores = np.array([[RIGHT[task](s, x, vocabulary, length) for s in digits] for x in range(contexts)])
     success = low + (high - low) * scores if rewards is None else np.array(rewards)
     sizes = [contexts + length + length * vocabulary, *(width,) * depth, vocabulary]
     options = {"contexts": contexts, "vocabulary": vocabulary, "length": length, "width": width, "depth": depth}
@@ -159,7 +154,6 @@ BESIDE = {("modes", "seed"): {"spread": 0.7}}
 """Options without which another one does nothing."""
 ELSEWHERE = {
     ("neural", "architecture"): "test_the_parameters_of_an_architecture_are_those_of_its_layers",
-    ("neural", "pretrained"): "test_a_taught_network_is_as_right_as_asked",
 }
 PARAMETERS = {
     "mlp": lambda x, v, n, w, d: (x + n + n * v) * w + w + (d - 1) * (w * w + w) + w * v + v,
@@ -247,16 +241,6 @@ def test_the_parameters_of_an_architecture_are_those_of_its_layers():
             names = ("contexts", "vocabulary", "length", "width", "depth")
             bandit = BANDITS.build("neural", {**dict(zip(names, shape, strict=True)), "architecture": architecture})
             assert len(bandit.initial_parameters) == count(*shape), architecture
-
-
-def test_a_taught_network_is_as_right_as_asked():
-    """Its start is the reference policy, and answers rightly with the share that is asked for, else evenly."""
-    for share in (0.3, 0.7):
-        bandit = BANDITS.build("neural", {"pretrained": share, "length": 3})
-        right = np.asarray(bandit.law.means) == 0.9
-        chance = np.exp(np.asarray(bandit.log_policy(bandit.initial_parameters)))
-        np.testing.assert_allclose(np.sum(chance * right, axis=1), share + (1 - share) / 2, atol=2e-3)
-        np.testing.assert_allclose(chance, np.exp(bandit.reference_log_policy), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name in sorted(VARIED) if name != "neural"])

@@ -1,13 +1,9 @@
 """Arms in modes: the arms of a mode, the time scale that many arms make, and the limit of one arm per mode."""
 
-import re
-
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from bandit_lab import simulation, theory
-from bandit_lab.bandits import k_arm
 from bandit_lab.bandits.modes import modes
 from bandit_lab.grpo import Hyper, Learner
 
@@ -15,19 +11,6 @@ from bandit_lab.grpo import Hyper, Learner
 def curve(bandit, rate, steps):
     cell = Hyper(*(np.array([x]) for x in (rate, 0.0, 1, 0.0)))
     return simulation.run(Learner(bandit), "mean_field", cell, steps=steps, dtype=np.float64).reward_mean[0]
-
-
-def test_one_arm_per_mode_is_k_arm():
-    one, many = k_arm((0.9, 0.5, 0.1)), modes((0.9, 0.5, 0.1), (1, 1, 1))
-    np.testing.assert_array_equal(one.law.probabilities, many.law.probabilities)
-    np.testing.assert_array_equal(curve(one, 0.1, 30), curve(many, 0.1, 30))
-
-
-def test_the_arms_of_a_mode_share_its_reward_and_may_differ_in_probability():
-    bandit = modes((0.9, 0.1), (2, 3), spread=1.0, seed=4)
-    np.testing.assert_allclose(bandit.true_means[0], [0.9, 0.9, 0.1, 0.1, 0.1], atol=1e-15)
-    policy = np.exp(bandit.log_policy(bandit.initial_parameters))[0]
-    assert np.ptp(policy[:2]) > 0.01
 
 
 def test_equal_arms_within_modes_are_two_arms_with_another_time_scale():
@@ -41,17 +24,3 @@ def test_equal_arms_within_modes_are_two_arms_with_another_time_scale():
 
     assert np.max(np.abs(limit - law(1 / 2 + 1 / 6))) < 1e-4
     assert np.max(np.abs(limit - law(2.0))) > 0.1
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"sizes": (1, 2)}, "bandit.sizes"),
-        ({"sizes": (1, 2, 0, 1)}, "bandit.sizes[2]"),
-        ({"spread": -1.0}, "bandit.spread"),
-        ({"rewards": (0.5,), "sizes": (1,)}, "bandit.rewards"),
-    ],
-)
-def test_bad_arguments_are_named(options, name):
-    with pytest.raises(ValueError, match=re.escape(name)):
-        modes(**options)

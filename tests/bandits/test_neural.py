@@ -12,7 +12,6 @@ import xarray
 from settings import cells
 
 from bandit_lab.app.cli import main
-from bandit_lab.bandits import BANDITS
 from bandit_lab.bandits.neural import TASKS, register_task
 from bandit_lab.grpo import Learner
 from bandit_lab.measure import displaced, growth_rate
@@ -91,12 +90,6 @@ def test_single_precision_stays_single(architecture):
     assert not re.search(r"f64\[[^\]]*\] = (dot_general|tanh|exp)", text)
 
 
-def test_seeds_give_other_weights_and_the_same_seed_the_same():
-    one, same, other = (np.asarray(neural(seed=s).initial_parameters) for s in (3, 3, 4))
-    np.testing.assert_array_equal(one, same)
-    assert np.min(np.abs(one - other)) > 0
-
-
 def test_two_builds_share_a_compiled_program():
     """The static part compares by value: only the numbers differ between seeds."""
     one, other = neural(seed=0), neural(seed=1)
@@ -118,15 +111,6 @@ def test_a_large_scale_makes_the_policy_linear_in_its_parameters():
     assert bends[1] < 0.02 * bends[0]
 
 
-def test_tasks_by_hand():
-    tokens = np.array([[a, b] for a in range(3) for b in range(3)])
-    where = {tuple(row): k for k, row in enumerate(tokens)}
-    parity, addition, copy = (TASKS[name](tokens, 4, 3, 0) for name in ("parity", "addition", "copy"))
-    assert [parity[0, where[1, 1]], parity[1, where[1, 1]], parity[2, where[0, 2]]] == [1, 0, 1]
-    assert [addition[2, where[1, 1]], addition[1, where[2, 2]], addition[0, where[1, 1]]] == [1, 1, 0]
-    assert [copy[3, where[1, 0]], copy[3, where[1, 2]], copy[3, where[2, 1]]] == [1, 0.5, 0]
-
-
 def test_a_task_of_ones_own_and_a_table_of_rewards():
     register_task("first_is_one")(
         lambda tokens, contexts, vocabulary, seed: np.tile(tokens[:, 0] == 1.0, (contexts, 1))
@@ -138,33 +122,6 @@ def test_a_task_of_ones_own_and_a_table_of_rewards():
         TASKS._builders.pop("first_is_one")
     table = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]]
     np.testing.assert_allclose(neural(rewards=table).true_means, table, rtol=1e-15)
-
-
-def test_a_taught_network_answers_as_often_as_asked():
-    bandit = neural(task="parity", pretrained=0.6)
-    right = np.asarray(bandit.true_means) == 0.9
-    np.testing.assert_allclose(np.sum(np.exp(bandit.reference_log_policy) * right, axis=1), 0.6 + 0.4 / 2, atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"architecture": "lstm"}, ["bandit.architecture", "mlp", "lstm"]),
-        ({"task": "sorting"}, ["bandit.task", "parity", "sorting"]),
-        ({"vocabulary": 10, "length": 5}, ["bandit.length", "at most 16384 sequences", "2 * 10^5"]),
-        ({"width": 2000, "depth": 3}, ["bandit.width", "at most 1048576 parameters"]),
-        ({"high": 1.5}, ["bandit.high", "[0, 1]", "1.5"]),
-        ({"pretrained": 1.0}, ["bandit.pretrained", "1.0"]),
-        ({"scale": 0}, ["bandit.scale", "0"]),
-        ({"rewards": [[0.1, 0.2]]}, ["bandit.rewards", "shape [2, 4]"]),
-        ({"rewards": [[0.1, 0.2, 0.3, 1.4]] * 2}, ["bandit.rewards", "[0, 1]"]),
-        ({"depth": 0}, ["bandit.depth", "0"]),
-    ],
-)
-def test_bad_options_are_named(options, words):
-    with pytest.raises(ValueError, match=re.escape(words[0])) as caught:
-        BANDITS.build("neural", options)
-    assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
 def test_a_reference_of_probability_zero_is_refused():
@@ -183,12 +140,6 @@ def test_a_reference_of_probability_zero_is_refused():
             neural(2, 2, 2, architecture="mute")
     finally:
         NETWORKS._builders.pop("mute")
-
-
-def test_without_equinox_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "equinox", None)
-    with pytest.raises(ValueError, match=r"expected the extra 'neural' .*pip install '\.\[neural\]' in a clone"):
-        neural()
 
 
 def test_the_example_of_the_page_is_a_plugin(tmp_path, monkeypatch, capsys):

@@ -1,26 +1,13 @@
 """Sequences of tokens: probabilities by hand, one token is an arm, and ratios of tokens that differ from the whole."""
 
-import re
-from itertools import product
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from bandit_lab import simulation
 from bandit_lab.bandits import expected_reward, k_arm
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import DrGRPO, Learner
-
-
-def test_probabilities_are_products_of_softmaxes_given_the_token_before():
-    bandit = sequence(3, 3)
-    theta = np.asarray(jax.random.normal(jax.random.key(1), (3 + 2 * 9,)))
-    first, tables = np.exp(theta[:3]), np.exp(theta[3:].reshape(2, 3, 3))
-    first, tables = first / first.sum(), tables / tables.sum(-1, keepdims=True)
-    by_hand = [first[a] * tables[0, a, b] * tables[1, b, c] for a, b, c in product(range(3), repeat=3)]
-    np.testing.assert_allclose(np.exp(bandit.log_policy(jnp.asarray(theta)))[0], by_hand, rtol=1e-13)
 
 
 def test_one_token_is_one_arm():
@@ -48,18 +35,3 @@ def test_the_mean_update_is_the_gradient_of_the_expected_reward():
     np.testing.assert_allclose(drift, jax.grad(lambda x: expected_reward(bandit, x))(theta), atol=1e-14)
     backwards = sequence(2, 3, rewards[::-1].tolist())
     assert np.max(np.abs(drift - jax.grad(lambda x: expected_reward(backwards, x))(theta))) > 0.01
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"vocabulary": 1}, "bandit.vocabulary"),
-        ({"length": 0}, "bandit.length"),
-        ({"vocabulary": 10, "length": 4}, "bandit.length"),
-        ({"rewards": (0.1, 0.2)}, "bandit.rewards"),
-        ({"initial_logits": (0.0,)}, "bandit.initial_logits"),
-    ],
-)
-def test_bad_arguments_are_named(options, name):
-    with pytest.raises(ValueError, match=re.escape(name)):
-        sequence(**options)

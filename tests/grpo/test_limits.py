@@ -161,20 +161,10 @@ def test_kl_term_is_the_gradient_of_its_divergence_on_policy(name):
     np.testing.assert_allclose(found, -0.7 * expected, atol=1e-15)
 
 
-def test_sampled_kl_terms_are_the_gradients_of_their_losses_and_agree_in_pairs_on_policy():
+def test_the_sampled_kl_term_is_the_gradient_of_its_loss():
     log_ratio = jnp.array([-0.7, 0.0, 0.4])
-    losses = {"k1": lambda x: x, "k2": lambda x: x**2 / 2, "k3": lambda x: jnp.exp(-x) - 1 + x}
-    for name, loss in losses.items():
-        found = KL_ESTIMATORS[name]().slope(log_ratio, jnp.zeros(3))
-        np.testing.assert_allclose(found, jax.vmap(jax.grad(loss))(log_ratio), atol=1e-15)
-    term = {
-        n: drift(dynamics="mean_field", weight=1.0, kl_estimator=n) - drift(dynamics="mean_field")
-        for n in KL_ESTIMATORS
-    }
-    np.testing.assert_allclose(term["k2"], term["exact"], atol=1e-15)
-    np.testing.assert_allclose(term["k3"], term["forward"], atol=1e-15)
-    np.testing.assert_allclose(term["k1"], 0, atol=1e-15)
-    assert np.max(np.abs(term["k3"] - term["k2"])) > 1e-3
+    found = KL_ESTIMATORS["k3"]().slope(log_ratio, jnp.zeros(3))
+    np.testing.assert_allclose(found, jax.vmap(jax.grad(lambda x: jnp.exp(-x) - 1 + x))(log_ratio), atol=1e-15)
 
 
 @pytest.mark.parametrize("estimator", ["frozen", "uncorrected"])
@@ -190,7 +180,7 @@ def test_entropy_bonus_is_a_kl_to_the_uniform_policy(estimator):
 
 def test_the_fast_path_refuses_what_it_does_not_compute():
     assert "enumerates groups" in str(unsupported_reason(learner("batch_std", ARMS), "finite_group"))
-    assert unsupported_reason(learner("batch_std", ARMS, prompts=2), "sampled") is None
+    assert "counts" in str(unsupported_reason(learner("batch_std", ARMS, prompts=2), "sampled"))
 
 
 def test_finite_groups_refuse_what_they_cannot_sum():

@@ -17,7 +17,7 @@ from bandit_lab.app.cli import main
 from bandit_lab.app.plugins import registries
 from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
 from bandit_lab.bandits.gaussian import GaussianBandit, gaussian
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, RandomMean, Refresh, TokenMean
+from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, Refresh, TokenMean
 from bandit_lab.grpo.advantage.none import NoBaseline
 from bandit_lab.grpo.kl import Exact
 from bandit_lab.lab.check import CHECKS, run_check, subject_of
@@ -200,14 +200,6 @@ class Mixes(Refresh):
         return acting if acting.ndim == 1 else jnp.roll(acting, 1, axis=0), state
 
 
-@dataclass(frozen=True)
-class Forgets(RandomMean):
-    """Its short cut is that of a longer memory."""
-
-    def mean(self, state, value, step, interval):
-        return super().mean(state, value, step, 1.1 * interval)
-
-
 class WrongDivergence(Exact):
     """Its gradient is that of another divergence."""
 
@@ -244,7 +236,6 @@ DEFECTS = [
     ("staleness", Counts, "remembers parameters"),
     pytest.param("staleness", OddPeriod, GROWTH, marks=pytest.mark.nightly),
     ("staleness", Mixes, "fast path against the reference path"),
-    ("staleness", Forgets, "fast path against the reference path"),
     ("kl_estimator", WrongDivergence, "stiffness by three routes"),
 ]
 

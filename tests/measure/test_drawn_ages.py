@@ -8,8 +8,7 @@ from growth_of_drawn_ages import growth_of_drawn_ages
 from settings import cells, learner, nightly_but
 
 from bandit_lab.bandits import two_arm
-from bandit_lab.grpo import Hyper, Random, init, update
-from bandit_lab.grpo.staleness.random_ages import age_at, age_shares
+from bandit_lab.grpo import Hyper, init, update
 from bandit_lab.measure import find_fixed_point, generic_direction, measure_stiffness
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.theory.random_ages import (
@@ -17,6 +16,7 @@ from bandit_lab.theory.random_ages import (
     lyapunov_threshold,
     mean_square_threshold,
 )
+from experiments.shared.random_ages import Random, age_at, age_shares
 
 ARMS = two_arm((0.9, 0.1))
 

@@ -133,16 +133,6 @@ def test_growth_per_step_is_what_a_displaced_run_shows():
 
 
 @pytest.mark.nightly
-def test_averaged_random_ages():
-    """All ages at once, mean age 1.5: the closed form of the averaged threshold, up to the truncation of ages."""
-    subject = made("two", model="random_mean")
-    stiffness = measure_stiffness(subject, "mean_field", 1.0, find_fixed_point(subject, "mean_field", 1.0)).largest
-    found = floquet_threshold(subject, "mean_field", 0.3, 1.5, 1.0)
-    assert found.learning_rate * stiffness == pytest.approx(theory.averaged_threshold(1.5, 0.3).kappa, rel=1e-6)
-    assert "repeats itself" in floquet(made("two", model="random"), "mean_field", Hyper(0.1, 0.3, 1.5, 1.0)).reason
-
-
-@pytest.mark.nightly
 def test_a_constant_added_to_all_logits_changes_nothing():
     """The neutral direction is projected out: multipliers do not depend on where along it the run stands."""
     shifted = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), (0.0, 0.3, -0.2, 0.1, 0.4), initial_logits=(3.0,) * 5)

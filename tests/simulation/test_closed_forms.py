@@ -3,16 +3,14 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy.optimize import curve_fit
 from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.measure import find_fixed_point, measure_stiffness
 from bandit_lab.simulation import run
 from bandit_lab.theory import discrete_response, oscillator, response
-from bandit_lab.theory.size_family import fitted_exponent, member, time_constant
+from bandit_lab.theory.size_family import time_constant
 from bandit_lab.theory.two_arm import mean_only_law, sinh_law
-from experiments.shared.theory.slow_start import fastest_time, inertial_delay
 
 
 def mean_curve(advantage, rewards, rate, steps, momentum=0.0, kl_weight=0.0, start=(0.0, 0.0)):
@@ -79,64 +77,3 @@ def test_single_exponential_is_the_overdamped_limit():
         displaced = (curve - point.expected_reward) / (curve[0] - point.expected_reward)
         errors.append(np.max(np.abs(displaced - np.exp(-np.arange(len(curve)) / tau))))
     assert np.polyfit(np.log(rates), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.05)
-
-
-def test_momentum_sweep_separates_inertia_from_geometry():
-    """At fixed eta/(1-mu) the geometric S-shape stays and inertia adds a delay, mu/(1-mu) times one number.
-
-    Time of the steepest rise against mu/(1-mu): a straight line (declared residual 3 %) whose intercept is the S-shape
-    at mu = 0; a law without inertia predicts slope 0.
-    """
-    momenta, times = np.array([0.0, 0.5, 0.8, 0.9]), []
-    for momentum in momenta:
-        rate = 0.02 * (1 - momentum)
-        curve = mean_curve("grpo", (1.0, 0.0), rate, 1600, momentum, start=(-2.0, 2.0))
-        times.append(fastest_time(np.arange(1601.0), curve))
-    delays = np.array([inertial_delay(mu) for mu in momenta])
-    slope, intercept = np.polyfit(delays, times, 1)
-    assert intercept == pytest.approx(times[0], rel=0.03)
-    assert np.max(np.abs(np.polyval((slope, intercept), delays) - times)) < 0.03 * times[0]
-    assert 1 < slope < 4  # 1 + ln(speed-up of the force): geometry amplifies the delay
-
-
-def fitted_time(curve, plateau) -> float:
-    """1 / (rate per step) of a single exponential through a curve that starts at its first value.
-
-    One step multiplies the distance by 1 - kappa = exp(-1 / tau) with the fitted tau [steps]; 1 / kappa is returned.
-    """
-    rise, steps = (curve - curve[0]) / (plateau - curve[0]), np.arange(len(curve))
-    fit, _ = curve_fit(lambda t, top, scale: top * (1 - np.exp(-t / scale)), steps, rise, p0=(1.0, len(curve) / 4))
-    return float(-1 / np.expm1(-1 / fit[1]))
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("exponent", [0.3, 0.7])
-def test_size_exponent_is_recovered_from_fitted_time_constants(exponent):
-    """Stiffness ~ M^-alpha; single exponentials fitted to simulated curves give alpha back.
-
-    Exact mean curves: within 1e-3. Means of 128 sampled runs, 4 replicates of 5
-    sizes, seeds 0..3: within 4 standard errors of the regression, which is at most 0.03; the exponent of the reward
-    scale with the stiffness left alone, 0, is rejected.
-    """
-    sizes = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
-    exact, noisy = [], []
-    for size in sizes:
-        one = member(size, exponent)
-        trained = learner("dr_grpo", two_arm(one.rewards), group_size=64)
-        point = find_fixed_point(trained, "mean_field", one.kl_weight)
-        near = (point.theta - 1e-3 * np.array([0.5, -0.5]))[None]
-        rate = 0.004
-        options = {"steps": int(4 * time_constant(one.stiffness, rate)), "dtype": np.float64, "initial": near}
-        curve = run(trained, "mean_field", cells(rate, 0.0, 1, one.kl_weight), **options).reward_mean[0]
-        exact.append(fitted_time(curve, point.expected_reward))
-        point = find_fixed_point(trained, "finite_group", one.kl_weight)
-        away = (point.theta - 0.3 * np.array([0.5, -0.5]))[None]
-        options = {"steps": int(4 * time_constant(one.stiffness, 0.1)), "seeds": 128, "initial": away}
-        for seed in range(4):
-            runs = run(trained, "sampled", cells(0.1, 0.0, 1, one.kl_weight), seed=seed, **options)
-            noisy.append(fitted_time(runs.reward_mean[0], point.expected_reward))
-    assert abs(fitted_exponent(sizes, np.array(exact))[0] - exponent) < 1e-3
-    slope, error = fitted_exponent(np.repeat(sizes, 4), np.array(noisy))
-    assert error < 0.03
-    assert abs(slope - exponent) <= 4 * error
-    assert abs(slope) > 4 * error

@@ -8,6 +8,7 @@ from settings import cells, learner
 
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import Optimizer
+from bandit_lab.grpo.staleness.ages import ages
 from bandit_lab.simulation import route, run
 
 
@@ -25,7 +26,7 @@ def test_an_operation_that_does_not_fit_into_the_kernel_runs_beside_it():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"staleness": "random", "dynamics": "mean_field"}, "draws ages"),
+        ({"staleness": ages(draws=1), "dynamics": "mean_field"}, "draws ages"),
         ({"bandit": two_arm(), "dynamics": "finite_group"}, "enumerates groups"),
     ],
 )

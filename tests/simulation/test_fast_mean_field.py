@@ -11,7 +11,7 @@ from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.bandits.gaussian import gaussian
 from bandit_lab.bandits.sequence import sequence
-from bandit_lab.grpo import ESTIMATORS, Clipped, Optimizer, Uncorrected
+from bandit_lab.grpo import ESTIMATORS, Clipped, Optimizer, Uncorrected, weighs_tokens
 from bandit_lab.simulation import fast, run
 
 ARMS = {
@@ -58,11 +58,10 @@ OTHER_RULES = [
     {"estimator": Whole()},
     {"optimizer": Optimizer("adam", (("eps", 1e-4),))},  # by default it divides rounding errors by 1e-8
     {"optimizer": Optimizer("adamw", (("weight_decay", 0.1), ("b2", 0.9), ("eps", 1e-3)))},
-    {"kl_estimator": "k1"},
-    {"kl_estimator": "forward", "entropy_weight": 0.3},
-    {"kl_estimator": "k2", "estimator": Clipped(0.05)},
+    {"kl_estimator": "k3", "entropy_weight": 0.3},
+    {"kl_estimator": "k3", "estimator": Clipped(0.05)},
     {"entropy_weight": 0.3},
-    {"staleness": "random_mean"},
+    {"staleness": "ages"},
 ]
 REPRESENTATIVES = list(zip(OTHER_RULES[1::2], cycle(["noisy", "fixed"]), strict=False))
 """Every part of a learner that can be exchanged, on half of the rules; the others are nightly."""
@@ -75,6 +74,8 @@ def named(options):
 
 def assert_both_paths_agree(trained):
     """float64, 60 steps, blocks of 3: within 1e-12 of the reference path."""
+    if weighs_tokens(trained):
+        pytest.skip("weights of tokens are left to the reference path")
     grid = cells([0.05, 0.3, 0.1], [0.9, 0.0, 0.5], 3, [1.0, 0.2, 0.0])
     both = [
         run(trained, "mean_field", grid, steps=60, dtype=np.float64, path=path).reward_mean
@@ -101,7 +102,7 @@ OWN_RULES = [{}, *OTHER_RULES]
 
 @pytest.mark.parametrize(
     ("options", "policy"),
-    nightly_but(list(zip(OWN_RULES[::3], cycle(POLICIES), strict=False)), product(OWN_RULES, POLICIES)),
+    nightly_but(list(zip(OWN_RULES[1::3], cycle(POLICIES), strict=False)), product(OWN_RULES, POLICIES)),
     ids=named,
 )
 def test_mean_field_runs_of_policies_of_their_own_agree_to_rounding(options, policy):

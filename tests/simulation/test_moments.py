@@ -58,15 +58,3 @@ def test_merged_moments_are_those_of_all_numbers():
     assert count == 50
     np.testing.assert_allclose(mean, values.mean(0), rtol=1e-14)
     np.testing.assert_allclose(square / count, values.var(0), rtol=1e-10)
-
-
-def test_a_range_starts_at_a_unit(trained):
-    with pytest.raises(ValueError, match=f"first_seed: expected a multiple of {UNIT}"):
-        run(trained, "sampled", cells(0.1), steps=2, first_seed=128)
-    with pytest.raises(ValueError, match="first_seed: expected an integer >= 0"):
-        run(trained, "sampled", cells(0.1), steps=2, first_seed=-UNIT)
-
-
-def test_pooling_nothing_is_refused():
-    with pytest.raises(ValueError, match="at least one range of seeds"):
-        pool([])

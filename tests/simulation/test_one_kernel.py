@@ -92,8 +92,8 @@ RUNS = {
     "displaced": displaced,
     "reference": reference("refresh", "sampled"),
     "reference, ring": reference("lag", "sampled"),
-    "reference, ages": reference("random", "sampled"),
-    "reference, ages in a mean field": reference("random", "mean_field"),
+    "reference, ages": reference("ages", "sampled"),
+    "reference, ages in a mean field": reference("ages", "mean_field"),
 }
 
 

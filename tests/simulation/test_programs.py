@@ -1,8 +1,6 @@
 """Programs of many lengths in one process: the last used ones are kept, the others are freed as a whole."""
 
 import gc
-import re
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -10,15 +8,11 @@ import numpy as np
 import pytest
 from settings import cells, learner
 
-import bandit_lab
 from bandit_lab import simulation
 from bandit_lab.bandits import two_arm
 from bandit_lab.simulation import reference
 from bandit_lab.simulation.fast import items
 from bandit_lab.simulation.programs import MOST, Kept, bounded_jit
-
-KINDS = {"dynamics", "advantage", "part"}
-"""Static arguments of plain `jax.jit` in the package: names of a few rules. A number there would not be bounded."""
 
 
 def live() -> int:
@@ -66,16 +60,3 @@ def test_runs_of_many_lengths_keep_a_bounded_number_of_programs(monkeypatch, com
         counts.append(live())
     assert counts[1] > counts[0]
     assert counts[3] == counts[2] == counts[1]
-
-
-def test_no_number_is_a_static_argument_of_an_unbounded_program():
-    """Planted: steps among them."""
-    package = Path(bandit_lab.__file__).parent
-    sources = [path for room in ("simulation", "measure") for path in (package / room).rglob("*.py")]
-
-    def strangers(text: str) -> set[str]:
-        given = re.findall(r"static_arg(?:names|nums)=(\([^)]*\)|[^,)]*)", text)
-        return {name for names in given for name in re.findall(r"\w+", names)} - KINDS
-
-    assert {name for path in sources for name in strangers(path.read_text(encoding="utf-8"))} == set()
-    assert strangers('@partial(jax.jit, static_argnames=("dynamics", "steps"))') == {"steps"}

@@ -94,11 +94,3 @@ def test_a_push_is_added_to_the_direction_of_its_own_update():
     same(found.state, states[-1])
     same(rollout(*where, push=push).state, states[-1])
     assert np.max(np.abs(rollout(*where).state.theta - states[-1].theta)) > 1e-3
-
-
-def test_wrong_use():
-    where = (LEARNER, mean_field(LEARNER), HYPER, KEY, START)
-    with pytest.raises(ValueError, match="every: expected 1 with a push"):
-        rollout(*where, 2, 2, push=jnp.zeros((2, 2)))
-    with pytest.raises(TypeError):
-        jax.jit(lambda times: rollout(*where, times, observe=lambda s: s.after.theta).seen)(3)

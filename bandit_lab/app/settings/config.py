@@ -45,14 +45,14 @@ class Settings(RunSettings):
     refresh_interval: Any = setting(
         1,
         "steps",
-        "N >= 1; staleness=lag: the lag >= 0, 0 is on-policy; random, random_mean: mean age, real >= 0",
+        "N >= 1; staleness=lag: the lag >= 0, 0 is on-policy",
         LEARNER,
     )
     learning_rate: Any = setting(0.05, "logits per unit gradient", "eta > 0, or a schedule", LEARNER)
     momentum: float = setting(0.9, "", "mu in [0, 1)", LEARNER)
     kl_weight: Any = setting(1.0, "reward per nat", "beta >= 0 of KL(policy || reference)", LEARNER)
     kl_estimator: Any = group(
-        "exact", "form of the penalty: reverse or forward KL, or sampled (on policy k2 is reverse, k3 forward)"
+        "exact", "form of the penalty: exact reverse KL, or the sampled k3 (on policy the forward KL)"
     )
     sampler: dict[str, Any] = group("exact", "which law draws the answers, if not the policy; sampler.tau, ...")
     correction: dict[str, Any] = group("none", "how what another law drew is weighed; correction.largest, ...")

@@ -7,11 +7,11 @@ BanditName = Literal[
 ]  # fmt: skip
 AdvantageName = Literal["grpo", "dr_grpo", "rloo", "dapo", "batch_std", "median", "none", "sign", "tempered"]
 EstimatorName = Literal["frozen", "uncorrected", "ratio", "clipped", "clip_higher", "cispo", "gspo", "tpo"]
-StalenessName = Literal["refresh", "lag", "pipeline", "ages", "random", "random_mean"]
+StalenessName = Literal["refresh", "lag", "pipeline", "ages"]
 OptimizerName = Literal["sgd", "sgd_ema", "nesterov", "adam", "adamw"]
 """Ours, and two of optax, of which any may be named."""
-KLEstimatorName = Literal["exact", "forward", "k1", "k2", "k3"]
-SamplerName = Literal["exact", "temperature", "top_p", "top_k", "logit_noise", "rounding", "fresh_noise"]
+KLEstimatorName = Literal["exact", "k3"]
+SamplerName = Literal["exact", "temperature", "top_p", "top_k", "logit_noise", "rounding"]
 CorrectionName = Literal["none", "importance", "tis", "icepop"]
 Dynamics = Literal["sampled", "finite_group", "mean_field"]
 Precision = Literal["float32", "float64"]

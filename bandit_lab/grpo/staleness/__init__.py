@@ -6,8 +6,8 @@ Step t is the number of updates done. The policy used at step t has the age
     model B  lag        N (t until then)   exactly N   asynchronous pipeline with constant lag; N = 0 is on-policy
     model C  pipeline   N + t mod N        N .. 2N-1   train on what the policy of the previous block produced
 
-and is theta_0 before it exists. A at N = 1 equals B at N = 0; C at N = 1 equals B at N = 1. Ages drawn at random are
-in `random_ages`; any distribution of them is in `ages`.
+and is theta_0 before it exists. A at N = 1 equals B at N = 0; C at N = 1 equals B at N = 1. Any distribution of ages,
+drawn or averaged over, is in `ages`.
 """
 
 from bandit_lab._registry import import_modules
@@ -15,7 +15,6 @@ from bandit_lab.grpo.staleness.ages import DrawnAges, MixedAges
 from bandit_lab.grpo.staleness.base import STALENESS, Mixture, Staleness, averages, draws, register_staleness
 from bandit_lab.grpo.staleness.lag import Lag
 from bandit_lab.grpo.staleness.pipeline import Pipeline
-from bandit_lab.grpo.staleness.random_ages import Random, RandomMean
 from bandit_lab.grpo.staleness.refresh import Refresh
 
 import_modules(__name__, __path__)

@@ -34,9 +34,6 @@ class Staleness(Protocol):
     - `behaviour(state, theta, step, interval, key)`: (parameters that act at this step, next state); `interval` is
       traced; a rule that draws something consumes `key`, the others do without one; where several policies act at once
       their parameters come as a `Mixture`, over which the gradient is averaged (then `averages` is True);
-    - if that mean has a short cut, `mean_init(value, horizon)` and `mean(state, value, step, interval)`: (the mean over
-      all policies that act of a value that belongs to each, given that of the newest; next state). An exact gradient
-      that depends on the policy that acts alone is then worked out once per step;
     - if it draws something, `recall(state, theta, step, interval, uniform)`: the same with theta [D, L] and a random
       number in [0, 1) per run [L] in place of a key; without it only the reference path runs, and the rule says
       `drawn = True` of itself;

@@ -379,7 +379,6 @@ SAID = {
     "top_p": "from the likeliest answers with a share of {p:g}",
     "top_k": "from the {k:g} likeliest answers",
     "logit_noise": "with a static error of its logits",
-    "fresh_noise": "with a fresh error of the logits for every answer",
     "rounding": "from logits rounded to {format}",
 }
 RESAMPLED = "in closed form only where the policy itself draws (sampler=exact)"

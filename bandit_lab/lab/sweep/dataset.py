@@ -120,7 +120,7 @@ def _deterministic(
 def _drawn_intervals(plan: SweepPlan) -> np.ndarray:
     """Refresh intervals of the grid, and of the whole numbers between as many as a curve needs."""
     grid = plan.refresh_interval
-    if plan.settings.staleness["name"] == "random" or np.any(grid != np.round(grid)):
+    if np.any(grid != np.round(grid)):
         return grid
     between = np.round(np.geomspace(max(grid[0], 1), max(grid[-1], 1), CURVE)).astype(grid.dtype)
     return np.unique(np.concatenate([grid, between[between <= grid[-1]]]))

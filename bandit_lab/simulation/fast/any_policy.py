@@ -1,16 +1,16 @@
 """Any policy in every lane: log pi(theta), and weights on grad log pi pulled back to theta.
 
 The bandit's own `log_policy` gives log-probabilities [X, K] of K arms in X contexts. Its vector-Jacobian product turns
-the coefficient of every grad log pi(k | x) into an ascent direction. Both are worked out for all lanes side by side
-(see `lanes_last`). Groups are counts of the cells (arm, reward value) of one context, drawn uniformly for every group
-and lane, and their advantages and weights are those of `many_arms`. An infinite group is one of every context. A policy
-that calls `jax.nn.log_softmax` once is cut there: the softmax is then done here.
+the coefficient of every grad log pi(k | x) into an ascent direction. Both are vectorised over the lanes, as the last
+axis. Groups are counts of the cells (arm, reward value) of one context, drawn uniformly for every group
+and lane, and their advantages and weights are those of `many_arms`. An infinite group is one of every context.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import gcd
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,15 +20,13 @@ from bandit_lab._barrier import materialize
 from bandit_lab._elementary import exp, log
 from bandit_lab._numerics import leading_max, leading_sum, leading_sum_of
 from bandit_lab._types import Array
-from bandit_lab.simulation.fast import by_definition, many_arms
+from bandit_lab.simulation.fast import many_arms
 from bandit_lab.simulation.fast.advantages import scales
 from bandit_lab.simulation.fast.lanes import unit_uniform
 from bandit_lab.simulation.fast.non_silent import chance_of_silence, mixed_weights, value_law
 from bandit_lab.simulation.fast.penalty import penalty
 from bandit_lab.simulation.fast.program import Job
 from bandit_lab.simulation.fast.softmax_head import cut_at_softmax
-from bandit_lab.simulation.laned import held
-from bandit_lab.simulation.lanes_last import Laned, over_lanes, spread
 
 LARGEST_CONTEXTS = 64
 """Most contexts among which that of a group is chosen by comparisons."""
@@ -36,14 +34,12 @@ LARGEST_CONTEXTS = 64
 
 class Policy(NamedTuple):
     """A policy of every lane. logits: [D, L] its parameters theta. log, weights: [X K, L] log-probabilities and
-    probabilities, contexts leading. reward: [L] expected reported reward, NaN where parameters are not finite.
-    kept: what the vector-Jacobian product needs of it."""
+    probabilities, contexts leading. reward: [L] expected reported reward, NaN where parameters are not finite."""
 
     logits: Array
     log: Array
     weights: Array
     reward: Array
-    kept: tuple[Array, ...]
 
 
 class Row(many_arms.Policy):
@@ -54,123 +50,59 @@ class Row(many_arms.Policy):
         return jnp.maximum(self.logits, least)
 
 
-class Part(NamedTuple):
-    """A function of one lane, worked out for all. found: its result. leaves, form: what its pull-back needs, and how
-    that is put together. Arrays are `Laned` where they differ between lanes."""
+def _log_policy(job: Job, theta: Array) -> Array:
+    """[D, L] -> [X K, L]."""
 
-    found: Any
-    leaves: tuple
-    form: Any
+    def of_all(function: Callable, x: Array) -> Array:
+        return jax.vmap(function, -1, -1)(x)
 
-
-def _part(take: Callable, bandit: Any, x: Array) -> Part:
-    """take(bandit) is a function of one array; x [..., L] is given to it."""
-    form = None
-
-    def one(bandit: Any, x: Array) -> Any:
-        nonlocal form
-        found, pull_back = jax.vjp(take(bandit, x), x)
-        leaves, form = jax.tree.flatten(pull_back)
-        return found, tuple(leaves)
-
-    found, leaves = over_lanes(one, (False, True), bandit, x)
-    return Part(found, leaves, form)
-
-
-def _pulled_back(part: Part, kept: Iterator[Array], coefficient: Array) -> Array:
-    """The coefficient [..., L] of the result as one of what went in. kept: the `Laned` arrays of the part."""
-    values = [next(kept) if isinstance(leaf, Laned) else leaf for leaf in part.leaves]
-
-    def one(coefficient: Array, *values: Array) -> Array:
-        return jax.tree.unflatten(part.form, values)(coefficient)[0]
-
-    laned = (True, *(isinstance(leaf, Laned) for leaf in part.leaves))
-    return spread(over_lanes(one, laned, coefficient, *values), coefficient.shape[-1])
-
-
-class PolicyPass(NamedTuple):
-    """log_policy in parts: all of it, or with a softmax between what comes before and what comes after.
-
-    log: log pi [X, K, L]. softmax: (weights [R, n, L], one over their sum [R, L]) of the R rows of the softmax.
-    """
-
-    before: Part
-    softmax: tuple[Array, Array] | None
-    after: Part | None
-    log: Array
-
-
-def _forward(job: Job, theta: Array) -> PolicyPass:
-    lanes, bandit, cuts = theta.shape[-1], job.tables.bandit, []
-
-    def first(bandit: Any, theta: Array) -> Callable:
-        cut = cut_at_softmax(bandit.log_policy, theta)
-        cuts.append(cut)
-        return bandit.log_policy if cut is None else cut.before
-
-    def second(bandit: Any, _: Array) -> Any:  # cut anew: what `first` found holds its own tracers of the bandit
-        cut = cut_at_softmax(bandit.log_policy, jnp.zeros(theta.shape[:-1], theta.dtype))
-        return cut and cut.after
-
-    before = _part(first, bandit, theta)
-    found, cut = spread(before.found, lanes), cuts[0]
+    log_policy = job.tables.bandit.log_policy
+    cut = cut_at_softmax(log_policy, theta[:, 0])
     if cut is None:
-        return PolicyPass(before, None, None, materialize(found))
-    log_softmax, softmax = _softmax(found if cut.only_reshapes else materialize(found))
-    if cut.after is None:
-        return PolicyPass(before, softmax, None, log_softmax)
-    after = _part(second, bandit, held(log_softmax))
-    return PolicyPass(before, softmax, after, spread(after.found, lanes))
+        return of_all(log_policy, theta).reshape(-1, theta.shape[-1])
+    found = _log_softmax(of_all(cut.before, theta))
+    if cut.after is not None:
+        found = of_all(cut.after, found)
+    return found.reshape(-1, theta.shape[-1])
+
+
+@jax.custom_vjp
+def _log_softmax(logits: Array) -> Array:
+    """Of logits [..., n, L], over n."""
+    return _softmax(logits)[0]
+
+
+def _softmax(logits: Array) -> tuple[Array, Array]:
+    logits = materialize(logits)
+    rows = jnp.moveaxis(logits, -2, 0)
+    highest = leading_max(rows)
+    weights = materialize(exp(rows - highest))
+    total = leading_sum(weights)
+    share, level = materialize(1 / total), materialize(highest + log(total))
+    return jnp.moveaxis(rows - level, 0, -2), jnp.moveaxis(weights * share, 0, -2)
+
+
+def _back(policy: Array, coefficient: Array) -> tuple[Array]:
+    total = leading_sum(jnp.moveaxis(coefficient, -2, 0))
+    return (materialize(coefficient - policy * jnp.expand_dims(total, -2)),)
+
+
+_log_softmax.defvjp(_softmax, _back)
 
 
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with parameters theta [D, L]."""
-    lanes, forward = logits.shape[-1], _forward(job, logits)
-    log_policy = materialize(forward.log.reshape(-1, lanes))
-    if forward.softmax is not None and forward.after is None:
-        weights = materialize((forward.softmax[0] * forward.softmax[1][:, None]).reshape(-1, lanes))
-    else:
-        weights = materialize(exp(log_policy))
+    log_policy = materialize(_log_policy(job, logits))
+    weights = materialize(exp(log_policy))
     reward = leading_sum_of(jnp.multiply, weights, job.tables.means) * (1 / job.program.contexts)
-    side_by_side = logits.reshape(-1, gcd(logits.shape[0], 8), lanes)  # in one long sum every addition waits
+    side_by_side = logits.reshape(-1, gcd(logits.shape[0], 8), logits.shape[-1])  # in one long sum every addition waits
     reward = materialize(reward + 0 * leading_sum(leading_sum(side_by_side)))
-    if job.program.by_definition:
-        return Policy(logits, log_policy, weights, reward, ())
-    parts = [forward.before] if forward.after is None else [forward.before, forward.after]
-    kept = [leaf.array for part in parts for leaf in part.leaves if isinstance(leaf, Laned)]
-    if forward.softmax is not None and forward.after is not None:
-        kept += forward.softmax
-    return Policy(logits, log_policy, weights, reward, tuple(kept))
-
-
-def _softmax(logits: Array) -> tuple[Array, tuple[Array, Array]]:
-    """(log-probabilities [..., n, L], (weights [R, n, L], one over their sum [R, L]))."""
-    rows = logits.reshape(-1, *logits.shape[-2:])
-    highest = leading_max(jnp.moveaxis(rows, 1, 0))
-    weights = materialize(exp(rows - highest[:, None]))
-    total = leading_sum(jnp.moveaxis(weights, 1, 0))
-    share, level = materialize(1 / total), materialize(highest + log(total))
-    return (rows - level[:, None]).reshape(logits.shape), (weights, share)
+    return Policy(logits, log_policy, weights, reward)
 
 
 def pull_back(job: Job, policy: Policy, coefficient: Array) -> Array:
     """sum over contexts and arms of coefficient [X K, L] times grad log pi: [D, L]."""
-    forward = _forward(job, policy.logits)  # for what all lanes share; the rest is there already
-    lanes, count = coefficient.shape[-1], sum(isinstance(leaf, Laned) for leaf in forward.before.leaves)
-    kept = iter(policy.kept[:count])
-    shaped = coefficient.reshape(job.program.contexts, -1, lanes)
-    if forward.softmax is None:
-        return _pulled_back(forward.before, kept, shaped)
-    weights, share = policy.weights, None
-    if forward.after is not None:
-        *of_after, weights, share = policy.kept[count:]
-        shaped = _pulled_back(forward.after, iter(of_after), shaped)
-    logits = spread(forward.before.found, lanes).shape
-    rows = shaped.reshape(-1, *logits[-2:])
-    total = leading_sum(jnp.moveaxis(rows, 1, 0))
-    total = total if share is None else materialize(total * share)
-    rows = materialize(rows - weights.reshape(rows.shape) * total[:, None])
-    return _pulled_back(forward.before, kept, rows.reshape(logits))
+    return jax.vjp(partial(_log_policy, job), policy.logits)[1](coefficient)[0]
 
 
 def largest_probability(policy: Policy) -> Array:
@@ -185,8 +117,6 @@ def probabilities(policy: Policy) -> Array:
 
 def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
     """(ascent direction [D, L], share of silent groups [L]) at one step. See `many_arms.ascent`."""
-    if job.program.by_definition:
-        return by_definition.ascent(job, current.logits, acting.logits, step)
     prompts, at = job.learner.prompts, acting if job.learner.estimator.at_snapshot else current
     one = _group_of_any_context if job.program.contexts > 1 else _group
     if job.program.dynamics == "mean_field":

@@ -90,9 +90,7 @@ def _start(job: Job, arms: ModuleType) -> Carry:
     reward = policy.reward
     rule: Any = learner.staleness
     staleness = None
-    if _means_ascents(job):
-        staleness = rule.mean_init(arms.ascent(_at(job, arms, jnp.int32(0)), policy, policy, 0)[0], learner.horizon)
-    elif type(rule) is not Refresh:
+    if type(rule) is not Refresh:
         staleness = rule.init(logits, learner.horizon)
     tail = None if lanes.fixed_point is None else start_tail(reward, lanes.fixed_point)
     recorded = track(job, start_track(job, reward), 0, reward)
@@ -133,26 +131,11 @@ def _single(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
     return _update(job, arms, acting, step, step, carry._replace(staleness=memory))
 
 
-def _means_ascents(job: Job) -> bool:
-    """Whether the gradient is a function of the policy that acts, and the rule has a short cut to its mean."""
-    learner, rule = job.learner, job.learner.staleness
-    alone = learner.estimator.at_snapshot and getattr(learner.estimator, "ignores_ratio", False)
-    alone = alone and (learner.schedule is None or learner.schedule.kl_weight is None)  # old ascents have old weights
-    return job.program.dynamics == "mean_field" and alone and hasattr(rule, "mean")
-
-
 def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
-    """One step with several policies acting: the mean of their gradients, each from a batch of its own.
-
-    Without a batch, the rule may know how that mean goes on: then only the newest policy's gradient is worked out.
-    """
+    """One step with several policies acting: the mean of their gradients, each from a batch of its own."""
     job = _at(job, arms, step)
     rule: Any = job.learner.staleness
     policy, now = carry.policy, (step, job.lanes.interval)
-    if _means_ascents(job):
-        newest, silent = arms.ascent(job, policy, policy, step)
-        ascent, memory = rule.mean(carry.staleness, newest, *now)
-        return _moved(job, arms, ascent, silent, step, carry._replace(staleness=memory))
     mixture, memory = rule.behaviour(carry.staleness, policy.logits, *now)
     assert isinstance(mixture, Mixture)
     count, then = mixture.share.shape[0], job

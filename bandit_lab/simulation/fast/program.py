@@ -27,7 +27,7 @@ class Program:
     acts stays for a refresh interval (an inner loop), or is looked up at every step. two_arms: whether one logit stands
     for both. watched, final: whether the summary of every lane is kept, and its policy at the end. generator: name of
     the random words. contexts: X of a policy with parameters of its own (see `any_policy`), or 0: a softmax over one
-    logit per arm. by_definition: whether the gradient is that of the reference path (see `by_definition`).
+    logit per arm.
     """
 
     dynamics: str
@@ -44,7 +44,6 @@ class Program:
     generator: str
     final: bool = False
     contexts: int = 0
-    by_definition: bool = False
     spreads: tuple[tuple[int, ...], ...] = ()
 
 

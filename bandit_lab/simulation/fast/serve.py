@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from bandit_lab.bandits import Bandit
-from bandit_lab.grpo import Learner, Refresh, averages, draws, resampled, sees_batch
+from bandit_lab.grpo import Learner, Refresh, averages, draws, resampled, sees_batch, weighs_tokens
 from bandit_lab.simulation.fast.advantages import scales
 from bandit_lab.simulation.fast.any_policy import LARGEST_CONTEXTS
 from bandit_lab.simulation.fast.layout import lanes_for, lanes_for_policy
@@ -16,13 +16,10 @@ from bandit_lab.simulation.fast.normal_rewards import words_for_rewards
 from bandit_lab.simulation.fast.program import BanditTables, Program
 from bandit_lab.simulation.fast.random_bits import require_enough_words, require_steps_apart
 from bandit_lab.simulation.fast.two_arms import is_plain
-from bandit_lab.simulation.lane_sparse import where_few
 
 LARGEST_TABLE = 1024
 """Most cells (arm, reward value) in a table of counts."""
 LARGEST_PROMPTS = 64
-LARGEST_DRAWN = 2**16
-"""Most pairs of an action of one step and an arm of a context, where actions are drawn one by one."""
 _MIRRORED = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")  # see `two_arms`; decay shrinks the gap as each logit
 
 
@@ -31,34 +28,29 @@ def unsupported_reason(learner: Learner, dynamics: str, generator: str = "hash")
     staleness = learner.staleness
     if dynamics not in ("sampled", "mean_field"):
         return f"dynamics={dynamics} enumerates groups"
-    if dynamics == "mean_field" and not learner.bandit.exact_law and not is_counted(learner, dynamics):
-        return f"{type(learner.advantage).__name__} is integrated over normal rewards in parts"
     if draws(staleness) and not (dynamics == "sampled" and hasattr(staleness, "recall")):
         return f"{type(staleness).__name__} draws ages in a mean, or by a key"
-    actions = learner.group_size * learner.prompts if dynamics == "sampled" else 1
-    pairs = learner.bandit.reference_log_policy.size * actions
-    if pairs > LARGEST_DRAWN and not is_counted(learner, dynamics):
-        return f"more than {LARGEST_DRAWN} pairs of an action and an arm, drawn one by one"
-    return None
+    return None if is_counted(learner, dynamics) else "counts of arms and rewards do not say all that it needs"
 
 
 def is_counted(learner: Learner, dynamics: str) -> bool:
     """Whether counts of cells (arm, reward value) say all that the gradient needs to know of a group.
 
-    If not, the gradient of the reference path is used as it stands. In the mean field these are chances of cells.
+    In the mean field these are chances of cells.
     """
     bandit = learner.bandit
-    alone = not sees_batch(learner.advantage) or learner.prompts == 1
-    tokens = hasattr(bandit, "log_token_policy") and hasattr(learner.estimator, "token_weights")
-    if dynamics == "mean_field":
-        counts = not getattr(bandit, "costly", False)  # beside these, nothing else takes time
-    else:
-        counts = learner.group_size <= LARGEST_GROUP and (learner.prompts <= LARGEST_PROMPTS or not is_tabular(learner))
+    few = learner.group_size <= LARGEST_GROUP and (learner.prompts <= LARGEST_PROMPTS or not is_tabular(learner))
     normal = needs_two_moments(learner)
     small = normal or _columns(learner) * bandit.reference_log_policy.shape[1] <= LARGEST_TABLE
-    few = bandit.reference_log_policy.shape[0] <= LARGEST_CONTEXTS
-    own = not resampled(learner)
-    return (bandit.exact_law or normal) and alone and own and not tokens and counts and small and few
+    return (
+        (bandit.exact_law or normal)
+        and not (sees_batch(learner.advantage) and learner.prompts > 1)
+        and not weighs_tokens(learner)
+        and not resampled(learner)
+        and (few or dynamics == "mean_field")
+        and small
+        and bandit.reference_log_policy.shape[0] <= LARGEST_CONTEXTS
+    )
 
 
 def needs_two_moments(learner: Learner) -> bool:
@@ -101,9 +93,8 @@ def describe(
       ValueError: more steps than a lane has random words for.
     """
     values, laws = _law(learner)
-    by_definition = not is_counted(learner, dynamics)
-    probabilities, contexts = laws[0], 0 if is_tabular(learner) and not by_definition else len(laws)
-    normal = not by_definition and needs_two_moments(learner)
+    probabilities, contexts = laws[0], 0 if is_tabular(learner) else len(laws)
+    normal = needs_two_moments(learner)
     arms, columns = len(probabilities), 1 if normal else _columns(learner)
     means, column_values, distinct = (laws @ values).reshape(-1), values, values
     classes: tuple[tuple[int, ...], ...] = ()
@@ -145,7 +136,6 @@ def describe(
         watched=watched,
         generator=generator,
         contexts=contexts,
-        by_definition=by_definition,
         spreads=spreads,
     )
     second_moments = (laws @ values**2).reshape(-1)
@@ -165,11 +155,11 @@ def describe(
 
 
 def _in_type(bandit: Bandit, dtype: Any) -> Bandit:
-    """The bandit with its real numbers in `dtype`, all on the host, and marked where few are not zero."""
+    """The bandit with its real numbers in `dtype`, all on the host."""
 
     def one(leaf: Any) -> Any:
         array = np.asarray(leaf)
-        return where_few(array.astype(dtype)) if np.issubdtype(array.dtype, np.floating) else array
+        return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
 
     return jax.tree.map(one, bandit)
 

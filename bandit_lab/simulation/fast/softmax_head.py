@@ -16,12 +16,11 @@ Function = Callable[[Array], Array]
 class SoftmaxCut(NamedTuple):
     """log_policy(theta) = after(log_softmax(before(theta))), the softmax over the last axis.
 
-    after: None where nothing follows. only_reshapes: whether `before` is theta itself in another shape.
+    after: None where nothing follows.
     """
 
     before: Function
     after: Function | None
-    only_reshapes: bool
 
 
 def cut_at_softmax(log_policy: Function, theta: Array) -> SoftmaxCut | None:
@@ -47,7 +46,6 @@ def cut_at_softmax(log_policy: Function, theta: Array) -> SoftmaxCut | None:
     return SoftmaxCut(
         function(before, jaxpr.invars, call.invars),
         None if list(jaxpr.outvars) == list(call.outvars) else function(after, call.outvars, jaxpr.outvars),
-        all(equation.primitive.name == "reshape" for equation in before),
     )
 
 

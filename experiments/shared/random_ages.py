@@ -1,4 +1,4 @@
-"""A fourth meaning of "refresh interval": the policy that acts has a random age, geometric, P(age = k) = (1-q) q^k.
+"""Two rules that the package does not have, as plug-ins: a random age, geometric, P(age = k) = (1-q) q^k.
 
 The refresh interval is the mean age q/(1-q), a real number >= 0; q = N/(N+1). Ages beyond the (static) horizon of the
 learner count as the horizon; `horizon_for` chooses it so that less than 2e-7 of them do. A policy older than the run is
@@ -18,7 +18,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from bandit_lab._barrier import materialize
 from bandit_lab._elementary import log
 from bandit_lab._types import Array
 from bandit_lab.grpo.staleness.base import Mixture, Ring, register_staleness
@@ -95,25 +94,6 @@ class RandomMean(_Ages):
         state = lax.dynamic_update_index_in_dim(state, theta, step % length, 0)
         ages = (step - jnp.arange(length)) % length
         return Mixture(state, age_shares(interval, length - 1)[ages]), state
-
-    def mean_init(self, value: Array, horizon: int) -> tuple[Array, Array]:
-        """A ring filled with the value of theta_0, and their mean."""
-        return self.init(value, horizon), value
-
-    def mean(
-        self, state: tuple[Array, Array], value: Array, step: Array, interval: Array
-    ) -> tuple[Array, tuple[Array, Array]]:
-        """m_t = q m_{t-1} + (1 - q) x_t + q^{H+1} (x_{t-H} - x_{t-H-1}), H the horizon: the same sum, one step on.
-
-        The ring is read before it is written, as in `Ring.recalled`.
-        """
-        ring, mean = state
-        length, q = ring.shape[0], interval / (1 + interval)
-        gone, oldest = (lax.dynamic_index_in_dim(ring, (step + i) % length, 0, keepdims=False) for i in range(2))
-        oldest = oldest if length > 1 else value
-        mean = materialize(q * mean + (1 - q) * value + q**length * (oldest - gone))
-        written = jnp.where(step < 0, mean, value)
-        return mean, (lax.dynamic_update_index_in_dim(ring, written, step % length, 0), mean)
 
     def period(self, interval: float) -> int:
         """One step."""

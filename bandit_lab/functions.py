@@ -425,7 +425,7 @@ def _called(command: str, given: dict[str, Any]) -> Result:
         settings, explicit = _settings(command, given, stack)
         module: Any = COMMANDS[command].load()
         if run_dir is None:
-            if hasattr(settings, "pictures"):
+            if command == "sweep":
                 settings = replace(settings, pictures=False)  # nobody would see them
             with tempfile.TemporaryDirectory(prefix="bandit_lab_") as place:  # chunks of a sweep lie on a disk
                 return _performed(command, module.prepare(settings, explicit), Path(place, "run"), keep=False)
@@ -437,18 +437,16 @@ def _called(command: str, given: dict[str, Any]) -> Result:
 def _performed(command: str, plan: Any, folder: Path, keep: bool) -> Result:
     module: Any = COMMANDS[command].load()
     progress = Progress(quiet=True)
-    if not keep and hasattr(module, "compute"):
-        found: Result = module.compute(plan, progress)
+    found: Result | None
+    if not keep and not COMMANDS[command].writes:
+        found = module.compute(plan, progress)
         return found
-    incomplete = ""
-    result: Any = None
     try:
         with silent():
-            result = runner.perform(command, plan, RunFolder(folder), progress)
+            found = runner.perform(command, plan, RunFolder(folder), progress)
     except Incomplete as error:
-        result, incomplete = error.result, str(error)
-    found = result if isinstance(result, Result) else runner.loaded(command, folder, incomplete)
-    return replace(found, incomplete=incomplete) if incomplete else found
+        found = error.result
+    return runner.loaded(command, folder) if found is None else found
 
 
 @contextlib.contextmanager

@@ -19,8 +19,7 @@ import jax
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bandit_lab.app.plots import save
-from bandit_lab.app.plots.style import BLUE, COLUMN, GREY, ORANGE, column, style
+from bandit_lab.app.plots.style import BLUE, COLUMN, GREY, ORANGE, column, save, style
 from benchmarks import machine
 from benchmarks.engines import ENGINES, shortened
 from benchmarks.numpy_reference import kurtosis

@@ -13,9 +13,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import FuncFormatter
 
-from bandit_lab.app.plots import save
-from bandit_lab.app.plots.heading import put_above
-from bandit_lab.app.plots.style import BLACK, BLUE, COLUMN, column, style
+from bandit_lab.app.plots.style import BLACK, BLUE, COLUMN, column, put_above, save, style
 from benchmarks import machine
 from benchmarks.engines import fast_engine
 from benchmarks.timing import SLICE, in_turn

@@ -139,7 +139,7 @@ class Figure(NamedTuple):
 
     def png(self) -> bytes:
         """The bytes of a PNG."""
-        from bandit_lab.app.plots import as_png
+        from bandit_lab.app.plots.style import as_png
 
         return as_png(self.draw, 200)
 

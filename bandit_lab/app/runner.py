@@ -85,7 +85,7 @@ def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress
     Returns a result, or the file that a command makes instead of a run folder.
     """
     module: Any = COMMANDS[command].load()
-    if hasattr(module, "execute"):
+    if COMMANDS[command].writes:
         return module.execute(plan, folder, progress)
     return compute_into(command, module.compute, plan, folder, progress)
 
@@ -124,11 +124,11 @@ def _write(result: Result, folder: store.RunFolder, progress: Progress) -> None:
             folder.write_files({f"{figure.name}.png": figure.png() for figure in result.figures})
 
 
-def loaded(command: str, folder: Path, incomplete: str = "") -> Result:
+def loaded(command: str, folder: Path) -> Result:
     """A finished run folder, nothing computed: content of its summary, its data, its pictures."""
     summary, data, figures = json.loads((folder / store.SUMMARY).read_bytes()), None, ()
     if (folder / store.RESULTS).exists():
         with opened(folder / store.RESULTS) as stored:
             data = stored.load()
         figures = getattr(COMMANDS[command].load(), "figures_of", lambda data: ())(data)
-    return Result(command, summary, data=data, figures=figures, incomplete=incomplete)
+    return Result(command, summary, data=data, figures=figures)

@@ -23,7 +23,7 @@ from scipy.stats import beta
 
 from bandit_lab import _checks
 from bandit_lab.app.plots import style as s
-from bandit_lab.app.plots.heading import put_above
+from bandit_lab.app.plots.style import put_above
 from bandit_lab.app.result import Figure, Result, Table
 from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback

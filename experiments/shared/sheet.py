@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab.app.plots.heading import SMALLEST_TEXT
-from bandit_lab.app.plots.style import GREY, MEASURED
+from bandit_lab.app.plots.style import GREY, MEASURED, SMALLEST_TEXT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -117,7 +117,7 @@ def test_a_file_that_says_what_a_run_is_and_cannot_be_read(begun, capsys):
 
 
 @pytest.mark.parametrize("overwrite", ["false", "true"])
-@pytest.mark.parametrize("foreign", ["config.yaml", "manifest.json", "notes.txt"])
+@pytest.mark.parametrize("foreign", ["config.yaml", "manifest.json", "chunks/plan.json", "notes.txt"])
 def test_a_folder_that_is_no_run_is_refused_and_stays(foreign, overwrite, tmp_path, capsys):
     folder = tmp_path / "proj"
     (folder / foreign).parent.mkdir(parents=True)

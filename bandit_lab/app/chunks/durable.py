@@ -50,7 +50,7 @@ def built(path: Path) -> Iterator[Path]:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove what killed processes were building in `folder`. Only for who holds its lock."""
-    for path in folder.glob(".*.partial"):
+    for path in folder.glob(".*.[0-9]*.partial"):
         shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 

@@ -49,15 +49,16 @@ def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
     continues: the command goes on with unfinished runs and judges finished ones itself.
     """
     try:
-        names = [one for one in os.listdir(path) if one != "chunks"] if path.exists() else []
+        names = os.listdir(path) if path.exists() else []
         above = next(one for one in (path, *path.absolute().parents) if one.exists())
         writable = above.is_dir() and os.access(above, os.W_OK | os.X_OK)
     except OSError:
         names, writable = [], False
     _checks.require(writable, "run_dir", "a folder that can be written", str(path))
     check_free(holder(path / "chunks"))
-    finished, begun = manifest_of(path) is not None, ChunkStore(path).settings() is not None
-    empty = all(one.endswith(".partial") for one in names)
+    finished = manifest_of(path) is not None
+    begun = {"command", "settings"} <= set(ChunkStore(path).settings() or ())
+    empty = all(one == "chunks" or one.endswith(".partial") for one in names)
     ours = finished or begun or empty or bool(settings_in(path))
     _checks.require(ours, "run_dir", "a new folder, an empty one or one of an earlier run", str(path))
     if not (overwrite or continues):

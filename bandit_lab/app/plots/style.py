@@ -2,9 +2,10 @@
 measurement as marker."""
 
 import builtins
+import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -12,6 +13,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.transforms import ScaledTranslation
 
@@ -122,3 +124,44 @@ def legend_on(axes: Axes, handles: Sequence[Artist]) -> Legend:
         down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, axes.figure.figure.dpi_scale_trans)
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": down, "frameon": False}
     return axes.legend(handles=handles, fontsize=7, **place)
+
+
+def save(figure: Figure, path: Any, **how: Any) -> None:
+    """Write a figure and let go of it: pyplot keeps every one that it made."""
+    try:
+        figure.savefig(path, **how)
+    finally:
+        plt.close(figure)
+
+
+def as_png(draw: Callable[[], Figure], dpi: int) -> bytes:
+    """The bytes of a PNG of a figure that is drawn here, in the style of all pictures."""
+    buffer = io.BytesIO()
+    with style():
+        save(draw(), buffer, format="png", dpi=dpi)
+    return buffer.getvalue()
+
+
+SMALLEST_TEXT = 6.5  # points
+LINE = 0.12  # inches, of a line of that text
+TITLE_TEXT, TITLE_LINE = 8, 0.15
+LEADING, MARGIN = 1.25, 0.06
+GREY_TEXT = "#555555"
+
+
+def put_above(figure: Figure, finding: str, setting: Sequence[str], failed: Sequence[str] = ()) -> None:
+    """Lines above a figure that is made higher by them: what was found, the setting, every prediction that failed."""
+    width, height = figure.get_size_inches()
+    title: dict[str, Any] = {"fontsize": TITLE_TEXT, "fontweight": "bold"}
+    parts = [(lines(finding, 0.88 * width), TITLE_LINE, title)]
+    for colour, texts in ((GREY_TEXT, setting), (VERMILION, failed)):
+        parts += [(lines(text, 1.25 * width), LINE, {"fontsize": SMALLEST_TEXT, "color": colour}) for text in texts]
+    place, tops = MARGIN / 2, []
+    for text, line, _ in parts:
+        tops.append(place)
+        place += line * (1 + text.count("\n"))
+    whole = height + place + MARGIN / 2
+    figure.set_figheight(whole)
+    for (text, _, look), top in zip(parts, tops, strict=True):
+        figure.text(MARGIN / width, 1 - top / whole, text, va="top", linespacing=LEADING, **look)
+    figure.set_layout_engine("constrained", rect=(0, 0, 1, height / whole))

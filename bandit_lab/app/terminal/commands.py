@@ -6,7 +6,7 @@ For developers. A new command is one entry in COMMANDS, one schema in `config.SC
   keys that were given on the command line. Raises ValueError (name, expected, got);
 - `compute(plan, progress) -> Result`: the work, a function that knows neither of the terminal nor of a run folder;
   `runner.perform` does what is around it. A command whose work is to write (`sweep`, `reproduce`, `explore`) has
-  `execute(plan, folder, progress) -> Result | Path` instead, or beside it for the terminal.
+  `execute(plan, folder, progress) -> Result | Path` instead.
 """
 
 import importlib
@@ -38,6 +38,11 @@ class _Command(NamedTuple):
     paths: str = ""
     continues: bool = False
     reads: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether its module has `execute`, in place of `compute`."""
+        return self.continues or self.reads
 
     def load(self) -> Any:
         """The module (imports JAX)."""

@@ -105,38 +105,31 @@ def execute(plan: _ReproducePlan, folder: RunFolder, progress: Progress) -> Resu
 
     Raises Incomplete where an experiment failed; everything else is written then, but no manifest.
     """
-    start, settings = time.perf_counter(), plan.settings
-    with stopped_by_disk(folder.path):
+    start, settings, outcomes = time.perf_counter(), plan.settings, []
+    with stopped_by_disk(folder.path), CompileClock() as clock:
         folder.open(asdict(settings))
-    outcomes = []
-    with CompileClock() as clock:
         failed = {} if _is_local(settings) or settings.numbers else _measured_elsewhere(plan, progress)
         for place, experiment in enumerate(plan.experiments, start=1):
             with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
                 outcomes.append(_run_one(experiment, settings, advance, failed.get(experiment.id)))
-            with stopped_by_disk(folder.path):
-                publish.write_outcome(outcomes[-1], folder)
+            publish.write_outcome(outcomes[-1], folder)
             _forget_programs()
             if outcomes[-1].reason:
-                _tell(f"{experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
-    found = _result_of(outcomes)
-    with stopped_by_disk(folder.path), progress.stage("writing"):
-        folder.write_summary(found.to_dict())
-        publish.write_results(outcomes, folder.path)
-        if settings.publish is not None:
-            publish.publish(outcomes, Path(settings.publish), discover())
-    if found.incomplete:
-        found.show()
-        raise Incomplete(found.incomplete, found)
-    wall = time.perf_counter() - start
-    seconds = {"wall": wall, "compile": clock.seconds, "run": wall - clock.seconds}
-    numbers = asdict(settings) | {"seed": None, "precision": "as each experiment states"}
-    for name in ("publish", "cache", "engine"):
-        del numbers[name]
-    stages = {name: round(value, 3) for name, value in progress.seconds.items()}
-    with stopped_by_disk(folder.path):
-        about = {"stage_seconds": stages, "seed_reason": "every experiment has its own, in conf/experiment/"}
-        folder.write_manifest(manifest("reproduce", numbers, {}, seconds) | about)
+                tell(f"bandit_lab reproduce: {experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
+        found = _result_of(outcomes)
+        with progress.stage("writing"):
+            folder.write_summary(found.to_dict())
+            publish.write_results(outcomes, folder.path)
+            if settings.publish is not None:
+                publish.publish(outcomes, Path(settings.publish), discover())
+        if found.incomplete:
+            found.show()
+            raise Incomplete(found.incomplete, found)
+        about = {name: one for name, one in asdict(settings).items() if name not in ("publish", "cache", "engine")}
+        about |= {"seed": None, "precision": "as each experiment states"}
+        stages = {name: round(value, 3) for name, value in progress.seconds.items()}
+        seconds = clock.split(time.perf_counter() - start)
+        folder.write_manifest(manifest("reproduce", about, {}, seconds) | {"stage_seconds": stages})
     found.show()
     return found
 
@@ -246,7 +239,3 @@ def _forget_programs() -> None:
 
     jax.clear_caches()
     gc.collect()
-
-
-def _tell(text: str) -> None:
-    tell(f"bandit_lab reproduce: {text}")

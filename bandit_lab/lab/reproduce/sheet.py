@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab.app.plots.heading import put_above
-from bandit_lab.app.plots.style import COLUMN_RC, style
+from bandit_lab.app.plots.style import COLUMN_RC, put_above, style
 from bandit_lab.lab.reproduce import claims
 
 if TYPE_CHECKING:

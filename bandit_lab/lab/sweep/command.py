@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +63,8 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | 
     if done.failed:
         place, reason = next(iter(done.failed.items()))
         more = f" and {len(done.failed) - 1} more" if len(done.failed) > 1 else ""
-        raise Incomplete(f"failed, null in the results: {place} ({reason}){more}", found)
+        told = f"failed, null in the results: {place} ({reason}){more}"
+        raise Incomplete(told, replace(found, incomplete=told))
     return found
 
 

@@ -54,14 +54,11 @@ def dataset(plan: SweepPlan, done: Computed, examples: dict[str, Any]) -> "xarra
         coords["drawn_refresh_interval"] = ("drawn_refresh_interval", intervals, {"units": "steps"})
         variables |= _drawn(drifts[0], momenta, intervals)
     if sampled is not None:
+        unit = "threshold of the row" if plan.peaks is None else "largest of the grid"
         coords |= {
             "sampled_momentum": ("sampled_momentum", plan.sampled_momentum, {"units": "1"}),
             "sampled_refresh_interval": ("sampled_refresh_interval", plan.sampled_interval, {"units": "steps"}),
-            "multiple": (
-                "multiple",
-                plan.multiples,
-                {"units": "1", "long_name": f"learning rate / {_unit(plan)}"},
-            ),
+            "multiple": ("multiple", plan.multiples, {"units": "1", "long_name": f"learning rate / {unit}"}),
             "step": ("step", np.arange(plan.longest + 1), {"units": "updates done"}),
             "outcome_label": ("outcome_label", [o.label for o in Outcome]),
         }
@@ -89,10 +86,6 @@ def dataset(plan: SweepPlan, done: Computed, examples: dict[str, Any]) -> "xarra
     if plan.unjudged:
         attributes["no_outcome"] = plan.unjudged
     return xarray.Dataset(variables, coords, attributes)
-
-
-def _unit(plan: SweepPlan) -> str:
-    return "threshold of the row" if plan.peaks is None else "largest of the grid"
 
 
 def _shape(plan: SweepPlan) -> tuple[int, int, int]:

@@ -15,7 +15,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 from bandit_lab import _checks
 from bandit_lab._types import Outcome
 from bandit_lab.app.plots import style as s
-from bandit_lab.app.plots.heading import put_above
+from bandit_lab.app.plots.style import put_above
 from bandit_lab.lab.sweep.plan import drawn_momenta
 from bandit_lab.lab.sweep.report import verdict
 

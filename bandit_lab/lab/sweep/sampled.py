@@ -7,7 +7,7 @@ alone): the full linear prediction diverges at the threshold and would excuse ev
 the best arm's vertex is lost however large that scale is.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -31,27 +31,42 @@ SMALL = 0.02  # of the threshold: there the stationary variance is proportional 
 NOT_RUN = -1  # in place of an outcome code, where a chunk failed
 
 
-class _StoredRuns:
-    """All sampled runs of a sweep, read from their chunks. Cells are numbered 0..C-1 in the order of the grid.
+@dataclass(frozen=True)
+class _SampledPlan:
+    """Sampled runs to be made. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds.
 
-    load: the arrays of a chunk by its place. failed: place of a chunk that has none -> why.
+    steps: [Q] length of the runs of each row. learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot
+    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept.
+    """
+
+    rows: Hyper
+    steps: np.ndarray
+    learning_rate: np.ndarray
+    noise_scale: np.ndarray
+    reasons: list[str | None]
+    chunks: list[RunsWork]
+    keep: bool
+    judge: Judge
+
+
+class _StoredRuns:
+    """All sampled runs of a sweep, read from their jobs. Cells are numbered 0..C-1 in the order of the grid.
+
+    load: the arrays of a job by its place. failed: place of a job that has none -> why. times: T + 1 of the longest.
     """
 
     def __init__(
         self,
-        chunks: Sequence[RunsWork],
+        planned: _SampledPlan,
         load: Callable[[int], Mapping[str, np.ndarray]],
         failed: Mapping[int, str],
-        cells: int,
         seeds: int,
         times: int,
-        keep: bool,
-        judge: Judge,
     ) -> None:
-        self.cells, self.seeds, self.times, self.keep, self._judge = cells, seeds, times, keep, judge
-        self._chunks, self._failed = chunks, failed
-        self._of_cell: list[list[int]] = [[] for _ in range(cells)]
-        for number, chunk in enumerate(chunks):
+        self.cells, self.seeds, self.times, self.keep = planned.learning_rate.size, seeds, times, planned.keep
+        self._chunks, self._judge, self._failed = planned.chunks, planned.judge, failed
+        self._of_cell: list[list[int]] = [[] for _ in range(self.cells)]
+        for number, chunk in enumerate(self._chunks):
             for cell in chunk.index:
                 self._of_cell[cell].append(number)
         self._load = lru_cache(maxsize=2)(load)
@@ -142,24 +157,6 @@ def _add(mean: np.ndarray, weight: np.ndarray, index: np.ndarray, part: np.ndarr
 
 
 @dataclass(frozen=True)
-class _SampledPlan:
-    """Sampled runs to be made. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds.
-
-    steps: [Q] length of the runs of each row. learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot
-    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept.
-    """
-
-    rows: Hyper
-    steps: np.ndarray
-    learning_rate: np.ndarray
-    noise_scale: np.ndarray
-    reasons: list[str | None]
-    chunks: list[RunsWork]
-    keep: bool
-    judge: Judge
-
-
-@dataclass(frozen=True)
 class SampledResult:
     """Sampled runs made. counts: [Q, P, outcomes] runs per outcome. lost: [Q, P] share that left the fixed point.
 
@@ -214,13 +211,8 @@ def plan_sampled(plan: SweepPlan, drift: Drift | None, rows: Hyper, rates: np.nd
 
 def collect_sampled(plan: SweepPlan, planned: _SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
     """Outcomes of the runs, from their chunks."""
-    shape, cells = planned.learning_rate.shape, planned.learning_rate.size
-
-    def load(number: int) -> Mapping[str, np.ndarray]:
-        return store.load(report.keys[number])
-
-    times, keep, judge = plan.longest + 1, planned.keep, planned.judge
-    runs = _StoredRuns(planned.chunks, load, report.failed, cells, plan.settings.seeds, times, keep, judge)
+    shape, seeds = planned.learning_rate.shape, plan.settings.seeds
+    runs = _StoredRuns(planned, lambda number: store.load(report.keys[number]), report.failed, seeds, plan.longest + 1)
     missing = np.array(runs.reasons(), object).reshape(shape)
     counts = runs.outcome_counts().reshape(*shape, -1)
     complete = np.array([reason is None for reason in missing.flat]).reshape(shape)

@@ -231,7 +231,7 @@ def _curvatures(panel: Axes, found: Results) -> None:
 
 # Claims.
 
-DERIVED = "derived in experiments/shared/theory/two_arm.py"
+DERIVED = "derived in shared/theory/two_arm.py"
 CURVATURE = "after arXiv 2601.23135; derived in shared/theory/curvature.py"
 
 
@@ -244,7 +244,7 @@ def _exponent(curve: str, statement: str) -> Claim:
         tolerance=lambda f: f.setting.tolerance.exponent,
         fails_if="the exact loss had not reached its late law within the run",
         follows="normalisation.curves",
-        constant="the late law of experiments/shared/theory/two_arm.py",
+        constant="the late law of shared/theory/two_arm.py",
     )
 
 

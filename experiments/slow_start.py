@@ -306,7 +306,7 @@ CLAIMS = (
     Claim(
         "slow_start.geometric_time",
         "Without momentum success reaches 1/2 at the same t eta/(1 - mu), at any learning rate",
-        "derived in experiments/shared/theory/two_arm.py",
+        "derived in shared/theory/two_arm.py",
         predicted=lambda f: float(f.predicted.geometric_time),
         measured=lambda f: float((f.measured.half_time[:, 0] * f.measured.rate).max()),
         tolerance=0.005,

@@ -14,7 +14,6 @@
     stationary       stationary fluctuation (discrete Lyapunov), logit and reward standard deviations
     fluctuation      autocorrelation, spectrum, early warning
     random_ages      geometric ages: averaged, mean-square and Lyapunov thresholds
-    adaptive         Adam and friends at their noise-stationary second moment
     two_arm_chain    exact transition operator of the two-arm chain on a grid
     ages             any distribution of ages: averaged, drawn, bounded
     sampler          two arms whose answers another law draws, and corrections of that

@@ -1,8 +1,3 @@
-from .adaptive import (
-    adaptive_threshold as adaptive_threshold,
-    noise_second_moment as noise_second_moment,
-    precondition as precondition,
-)
 from .ages import (
     averaged_ages_onset as averaged_ages_onset,
     averaged_ages_threshold as averaged_ages_threshold,
@@ -29,7 +24,6 @@ from .conventions import (
     CONVENTIONS as CONVENTIONS,
     MODELS as MODELS,
     as_convention as as_convention,
-    as_model as as_model,
     block_sums as block_sums,
     gain as gain,
     mean_age as mean_age,

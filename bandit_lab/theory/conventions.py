@@ -28,11 +28,6 @@ def as_convention(name: str) -> Convention:
     return cast(Convention, _checks.choice("convention", name, CONVENTIONS))
 
 
-def as_model(name: str) -> Model:
-    """`name` as a staleness model of the linear theory, `random` included. Raises ValueError for another one."""
-    return cast(Model, _checks.choice("staleness", name, (*MODELS, "random")))
-
-
 _SUMMED = 256
 """Longest block whose S is summed term by term: the quotient loses digits as mu nears 1."""
 

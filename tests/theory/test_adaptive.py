@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from bandit_lab.theory.adaptive import adaptive_threshold, noise_second_moment, precondition
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.fixed_points import fixed_points, mean_drift
 from bandit_lab.theory.gradient_noise import binary_covariance
@@ -14,7 +13,13 @@ from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.signal import BinarySignal
 from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.stiffness import Split, stiffness_split
-from experiments.shared.theory.adaptive import decayed_fixed_point, self_consistent_moment
+from experiments.shared.theory.adaptive import (
+    adaptive_threshold,
+    decayed_fixed_point,
+    noise_second_moment,
+    precondition,
+    self_consistent_moment,
+)
 
 FIVE, REFERENCE = (0.9, 0.7, 0.45, 0.2, 0.05), np.array([0.1, 0.15, 0.3, 0.25, 0.2])
 

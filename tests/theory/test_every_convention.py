@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bandit_lab.theory import oscillator, period
-from bandit_lab.theory.adaptive import adaptive_threshold
 from bandit_lab.theory.ages import (
     averaged_ages_onset,
     averaged_ages_threshold,
@@ -32,7 +31,7 @@ from bandit_lab.theory.stability import first_unstable_learning_rate, spectral_r
 from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.stiffness import Split
 from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, oscillation_onset
-from experiments.shared.theory.adaptive import self_consistent_moment
+from experiments.shared.theory.adaptive import adaptive_threshold, self_consistent_moment
 from experiments.shared.theory.edge_of_stability import edge
 from experiments.shared.theory.lyapunov import lyapunov_exponent, lyapunov_threshold
 from experiments.shared.theory.size_family import time_constant

@@ -7,10 +7,10 @@ import pytest
 from grpo_clinic.readers import read
 from grpo_clinic.readers.asynchrony import section, switched_on
 from grpo_clinic.trainers import load, understand
-from written_configs import INSTRUCT, NEMO, OPENRLHF, PRIME, TRL, VERL, understood, written
+from written_configs import TRL, VERL, understood, written
 
 OWN = "group_size: 8\nlearning_rate: 1e-5\nrefresh_interval: 5\n"
-RECIPES = {"TRL": TRL, "verl": VERL, "OpenRLHF": OPENRLHF, "NeMo-RL": NEMO, "open-instruct": INSTRUCT, "own loop": OWN}
+RECIPES = {"TRL": TRL, "verl": VERL, "own loop": OWN}
 NAMES = [
     *("max_staleness", "max_head_offpolicyness", "max_off_policy_steps", "async_level", "asyncRollout", "STALE_OK"),
     *("max_trajectory_age_steps", "weight_version_lag", "fully_async.depth", "loop.async_steps_ahead"),
@@ -84,9 +84,6 @@ def test_a_trainers_own_rule_is_asked_first(tmp_path):
     assert understood(tmp_path, mode).loop.why.startswith("asynchronous, ages not known")
     foreign = understood(tmp_path, dump + "other: {max_staleness: 2}\n")
     assert "'other.max_staleness' = 2" in foreign.loop.why
-    late = understand(None, {}, framework="prime-rl").loop  # asynchronous by default: a bound is no age
-    assert (late.model, late.late) == ("lag", "max_off_policy_steps = 8")
-    assert not understood(tmp_path, PRIME.replace("steps = 6", "steps = 0"), "a.toml").loop.late
 
 
 def test_what_is_given_wins(tmp_path):

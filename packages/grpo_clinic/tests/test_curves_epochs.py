@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from grpo_clinic.readers import read
 from grpo_clinic.readers.epochs import data_order, steps_per_epoch, without_data_order
-from grpo_clinic.trainers.data_length import epoch_lengths
 
 STEP = np.arange(1.0, 281.0)
 PERIOD = 561 / 16
@@ -84,50 +83,11 @@ def test_it_is_taken_off_and_said(tmp_path):
     assert without_data_order(plain) is plain
 
 
-ROWS = "{'loss': 0.0, 'reward': %r, 'step': %d}"
-"""A line of TRL's console, without an epoch."""
-LENGTHS = [
-    ("Size of train dataloader: 35\n", (35.0,)),
-    ("  Num examples = 561\n  Num Epochs = 8\n  Total optimization steps = 280\n", (35.0,)),
-    ("Num examples = 561 | Num Epochs = 1 | Total steps = 280\n", ()),
-    ("dataset len: 9,999\nfilter dataset len: 561\nGRPOConfig(prompts_per_step=16)\n", (PERIOD, 35.0)),
-    ("GRPOConfig(dataset_size=561, rollout_batch_size=128, num_generations=8)\n", (561 / 128, 4.0, PERIOD, 35.0)),
-    ("GRPOConfig(dataset_size=561)\n", ()),
-    ("GRPOConfig(dataset_size=0, prompts_per_step=16)\n", ()),
-    ("", ()),
-]
-"""What stands at the head of a log, and the lengths of an epoch that it allows."""
-
-
-@pytest.mark.parametrize(("head", "expected"), LENGTHS)
-def test_the_length_of_an_epoch_is_read_off_the_size_of_the_data_and_the_batch(tmp_path, head, expected):
-    lines = (ROWS % row for row in zip(rising(3).tolist(), STEP.astype(int).tolist(), strict=True))
-    (tmp_path / "run.log").write_text(head + "\n".join(lines))
-    (curve,) = read(tmp_path / "run.log")
-    assert epoch_lengths(curve) == pytest.approx(expected)
-    if not head:
-        config = {"data.train_max_samples": 561, "data.train_batch_size": 16}
-        assert epoch_lengths(curve, config) == pytest.approx((PERIOD, 35.0))
-
-
-def test_an_order_of_a_length_that_the_data_tells_is_taken_off_and_said(tmp_path):
-    """Four readings of a batch, one of them right: that one is taken. Without an order nothing is, in 20 runs (seeds
-    300 to 319): the chance of two alarms at 0.5 % is below 5e-3."""
-    lengths = (PERIOD, 35.0, 561 / 128, 4.0)
-    for seed in range(3):
-        (curve,) = read(written(tmp_path / "run.jsonl", rising(seed) + order(seed)))
-        curve.settings.pop("steps_per_epoch")
-        cleaned = without_data_order(curve, lengths)
-        (note,) = (note for note in cleaned.notes if "repeat with the data" in note)
-        assert "every 35" in note
-        assert "by the size of the data and of the batch" in note
-        assert float(note.partition("autocorrelation ")[2].partition(",")[0]) > 0.4
-    alarms = 0
-    for seed in range(300, 320):
-        (curve,) = read(written(tmp_path / "run.jsonl", rising(seed)))
-        curve.settings.pop("steps_per_epoch")
-        alarms += without_data_order(curve, lengths) is not curve
-    assert alarms <= 1
+def test_three_whole_epochs_are_enough_and_one_point_less_is_not():
+    """The last logged step counts as one whole step."""
+    step = np.arange(1.0, 61.0)
+    assert data_order(step, rising(1)[:60], 20.0) is not None
+    assert data_order(step[:-1], rising(1)[:59], 20.0) is None
 
 
 def test_fits_and_verdicts_see_the_cleaned_reward(tmp_path):
@@ -135,15 +95,6 @@ def test_fits_and_verdicts_see_the_cleaned_reward(tmp_path):
     from grpo_clinic.logs.settings import FitSettings
 
     reward = rising(3) + order(3)
-    lines = (ROWS % row for row in zip(reward.tolist(), STEP.astype(int).tolist(), strict=True))
-    (tmp_path / "run.log").write_text("Size of train dataloader: 35\n" + "\n".join(lines))
-    (log,) = gather(FitSettings(paths=(str(tmp_path / "run.log"),)))
-    assert any("every 35 steps" in note for note in log.curve.notes)
+    (log,) = gather(FitSettings(paths=(str(written(tmp_path / "run.jsonl", reward)),)))
+    assert any("every 35.06 steps" in note for note in log.curve.notes)
     assert np.std(log.curve.reward - rising(3, 0.0)) < np.std(reward - rising(3, 0.0))
-
-
-def test_three_whole_epochs_are_enough_and_one_point_less_is_not():
-    """The last logged step counts as one whole step."""
-    step = np.arange(1.0, 61.0)
-    assert data_order(step, rising(1)[:60], 20.0) is not None
-    assert data_order(step[:-1], rising(1)[:59], 20.0) is None

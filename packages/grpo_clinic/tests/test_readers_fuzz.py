@@ -24,7 +24,6 @@ from grpo_clinic import trainers
 from grpo_clinic.logs.index import read_index
 from grpo_clinic.readers import read
 from grpo_clinic.readers.epochs import without_data_order
-from grpo_clinic.trainers.data_length import epoch_lengths
 
 MANY = 10**400
 ODD = [
@@ -158,7 +157,7 @@ def reads_a_log(folder: Path, rng: random.Random) -> None:
     beside = [a_log(folder, rng)] if rng.random() < 0.1 else []
     for curve in read(path, beside=beside, **options(rng)):
         assert curve.reward.size > 0
-        assert without_data_order(curve, epoch_lengths(curve)).reward.size == curve.reward.size
+        assert without_data_order(curve).reward.size == curve.reward.size
         (curve.name + "".join(curve.notes + curve.recognised)).encode()
 
 
@@ -294,9 +293,9 @@ def test_a_slow_or_hungry_reader_is_noticed(monkeypatch):
 
 def test_numbers_that_no_setting_can_be_are_refused_by_name():
     """Each is a float, their product is none."""
-    huge = {"rollout_batch_size": "1e308", "n_samples_per_prompt": "1e308"}
+    huge = {"data.train_batch_size": "1e308", "actor_rollout_ref.actor.ppo_mini_batch_size": "1e308"}
     with pytest.raises(ValueError, match="expected a number >= 1, got '1e308'"):
-        trainers.understand(None, huge | trainers.from_options(huge), {}, "openrlhf")
+        trainers.understand(None, huge | trainers.from_options(huge), {}, "verl")
 
 
 def test_a_table_of_runs_may_name_files_in_odd_ways(tmp_path):

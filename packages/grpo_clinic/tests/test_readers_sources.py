@@ -27,39 +27,6 @@ def written(path, lines):
     return path
 
 
-def test_prime_rl_lines_with_a_validation_reward(tmp_path):
-    """orchestrator.py: step_message. The validation reward stands behind the reward, and is no reward."""
-    lines = ["12:00:00 SUCCESS Starting orchestrator"]
-    for step, reward in zip(STEPS, REWARDS, strict=True):
-        validated = f" Val. Reward: {reward - 0.05:.4f} |" if step % 2 else ""
-        lines.append(
-            f"12:00:{step:02d} SUCCESS Step {step} | Time: 35.13s | Reward: {reward:.4f} |{validated} Throughput: "
-            f"1234.5 tokens/s | Seq. Length: {900 + step:.1f} tokens/sample | Async Level: 1 | Max. Off-Policy Level: 2"
-        )
-        lines.append(f"12:00:{step:02d} SUCCESS Step {step} | Time: 9.10s | Loss: 0.0100 | Entropy: 0.{step}000 | "
-                     "Mismatch KL: 0.0010 | Grad. Norm: 0.2000 | LR: 1.00e-06 | Throughput: 0 tokens/s")  # fmt: skip
-    curve = one(written(tmp_path / "orchestrator.log", lines))
-    check(curve)
-    assert curve.framework == "prime-rl"
-    np.testing.assert_allclose(curve.eval.value, [0.05, 0.35, 0.45])
-    np.testing.assert_array_equal(curve.eval.step, [1, 3, 5])
-    np.testing.assert_allclose(curve.series["entropy"].value, 0.1 * STEPS)
-    np.testing.assert_allclose(curve.series["length"].value, 900 + STEPS)
-
-
-def test_megatron_lines_with_a_padded_iteration(tmp_path):
-    """Megatron-LM, training_log: the iteration is padded to eight places."""
-    lines = [
-        f" [2026-01-01 12:00:00] iteration {10 * step:8d}/{100:8d} | consumed samples: {512 * step:12d} | elapsed time "
-        f"per iteration (ms): 1234.5 | learning rate: 1.000000E-06 | global batch size:   512 | reward: {reward:.6E} | "
-        "grad norm: 0.512 | number of skipped iterations:   0 |"
-        for step, reward in zip(STEPS, REWARDS, strict=True)
-    ]
-    curve = one(written(tmp_path / "megatron.log", lines))
-    check(curve, 10 * STEPS)
-    np.testing.assert_allclose(curve.series["grad_norm"].value, 0.512)
-
-
 @pytest.mark.parametrize("console", [True, False])
 def test_ms_swift_says_its_step(tmp_path, console):
     """ms-swift writes `global_step/max_steps`; the first row is logged at step 1, the others every five."""

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from grpo_clinic.fitting import SHAPES, engine, fit_many, quality
 from grpo_clinic.readers import epochs
-from grpo_clinic.readers.record import Curve, RewardScale, Series
 from simulated_curves import simulate
 
 COUNT = 300
@@ -54,47 +53,14 @@ def test_intervals_and_stated_errors_have_the_width_of_the_scatter(level):
         assert np.sqrt(np.mean(((value - truth) / error) ** 2)) == pytest.approx(1, abs=ALLOWED), name
 
 
-STEP, PERIOD, LENGTHS = np.arange(1.0, 141.0), 20.0, (20.0, 17.0, 13.0, 9.0)
-
-
-def curve(reward):
-    return Curve("run", "run", "jsonl", "unknown", Series(STEP, reward, "reward"), RewardScale.estimated(reward))
+STEP, PERIOD = np.arange(1.0, 141.0), 20.0
 
 
 def noise(seed):
     return 0.5 + 0.05 * np.random.default_rng(seed).normal(size=STEP.size)
 
 
-@pytest.mark.parametrize(("tried", "taken"), [(1, True), (2, True), (3, False), (4, False)])
-def test_a_pattern_counts_the_lengths_that_were_tried(tried, taken, monkeypatch):
-    """p = .002 for every length: .002 and .004 are below the level of .005, .006 and .008 are not. The note says the
-    product; lengths that could not be tested are not counted."""
-    pattern = np.sin(STEP)
-
-    def found(step, reward, period, seed=0, shifts=0):
-        return None if period > 100 else epochs.DataOrder(0.002, 0.5, 0.5, pattern)
-
-    monkeypatch.setattr(epochs, "data_order", found)
-    before = curve(noise(0))
-    after = epochs.without_data_order(before, (*LENGTHS[:tried], 200.0, 300.0))
-    assert (after is not before) == taken
-    if taken:
-        np.testing.assert_allclose(after.reward, before.reward - pattern)
-        assert f"p = {0.002 * tried:.2g})" in after.notes[-1]
-
-
-def test_the_test_of_one_length_holds_its_level_and_that_of_four_holds_it_together(monkeypatch):
-    """200 runs of noise (seeds 0 to 199), 24 shifts a length, at a level of 20 %: alarms within 5 standard errors (.14)
-    of it with one length, at most so many with four. Planted: four lengths without their number alarm in more."""
-    monkeypatch.setattr(epochs, "SHIFTS", 24)
-    monkeypatch.setattr(epochs, "LEVEL", 0.2)
-    runs = [curve(noise(seed)) for seed in range(200)]
-
-    def alarms(lengths):
-        return np.mean([epochs.without_data_order(run, lengths) is not run for run in runs])
-
-    allowed = 5 * np.sqrt(0.2 * 0.8 / 200)
-    assert abs(alarms((PERIOD,)) - 0.2) <= allowed
-    assert alarms(LENGTHS) <= 0.2 + allowed
-    apart = [any(epochs.without_data_order(run, (one,)) is not run for one in LENGTHS) for run in runs]
-    assert np.mean(apart) > 0.2 + allowed
+def test_the_test_for_an_order_of_the_data_holds_its_level():
+    """200 runs of noise (seeds 0 to 199), 24 shifts, level 20 %: alarms within 5 standard errors (.14) of it."""
+    tests = [epochs.data_order(STEP, noise(seed), PERIOD, shifts=24) for seed in range(200)]
+    assert abs(np.mean([one.p_value <= 0.2 for one in tests]) - 0.2) <= 5 * np.sqrt(0.2 * 0.8 / 200)

@@ -15,13 +15,6 @@ actor_rollout_ref:
 algorithm: {adv_estimator: grpo}
 """
 TRL = "num_generations: 8\nlearning_rate: 1e-6\nper_device_train_batch_size: 4\n"
-OPENRLHF = "rollout:\n  batch_size: 256\n  n_samples_per_prompt: 8\ntrain: {batch_size: 512, max_epochs: 2}\n"
-NEMO = (
-    "grpo: {num_prompts_per_step: 64, num_generations_per_prompt: 16}\n"
-    "policy: {train_global_batch_size: 256}\nloss_fn: {ratio_clip_min: 0.2}\n"
-)
-PRIME = "max_off_policy_steps = 6\ngroup_size = 16\n[optim]\nlr = 3e-6\n"
-INSTRUCT = "num_samples_per_prompt_rollout: 8\nnum_epochs: 2\nnum_mini_batches: 3\nasync_steps: 1\n"
 AREAL = (
     "rollout: {max_head_offpolicyness: 2, consumer_batch_size: 256}\ngconfig: {n_samples: 8}\n"
     "actor:\n  optimizer: {lr: 1.7e-5, beta1: 0.9, beta2: 0.999}\n  ppo_n_minibatches: 4\n  kl_ctl: 0.0\n"

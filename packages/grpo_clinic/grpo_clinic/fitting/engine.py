@@ -1,10 +1,8 @@
-"""Fitting one law to many curves at once: a grid of starts, Gauss-Newton from the best, then the neighbourhood.
+"""Fitting one law to many curves at once: a grid of starts, least squares from the best, then the neighbourhood.
 
 1. All shapes of the grid and all noise models are solved in closed form (`likelihood`); the best gives robust
    weights, and once more.
-2. From the best three, damped Gauss-Newton on the whitened weighted residuals (`descent`). This is no call of a
-   library's least squares because that takes one curve at a time and thousands are fitted in one call; a test holds
-   that its best of several starts is never below ours.
+2. From the best three, SciPy's least squares on the whitened weighted residuals (`descent`).
 3. The curvature there gives the error ellipse, and rays from its centre across its rim are solved as well.
 
 Grid and neighbourhood together are a surface of the likelihood from which `intervals` reads profile intervals. Many

@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from grpo_clinic import _checks, trainers
+from grpo_clinic import _checks
 from grpo_clinic._text import visible
 from grpo_clinic.logs.index import IndexEntry, positive, read_index
 from grpo_clinic.logs.settings import PASTED, LogSettings
 from grpo_clinic.readers import Curve, limits, read, read_all
 from grpo_clinic.readers.columns import at_most
-from grpo_clinic.readers.epochs import FEWEST_EPOCHS, FEWEST_PLACES, without_data_order
+from grpo_clinic.readers.epochs import without_data_order
 from grpo_clinic.readers.options import parse_where
-from grpo_clinic.trainers.data_length import epoch_lengths
 
 LARGEST = 1e100
 """Rewards beyond it overflow when they are squared."""
@@ -184,15 +183,7 @@ def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any
         _checks.require(largest < LARGEST, "reward", f"numbers below {LARGEST:g}", largest)
     except ValueError as error:
         return Log(name, path, None, f"{path}: {error}", **known)
-    return Log(name, path, at_most(_without_data_order(curve, settings)), **known)
-
-
-def _without_data_order(curve: Curve, settings: LogSettings) -> Curve:
-    """The curve without what repeats with the data; the trainer's configuration tells of the data too, if given."""
-    if curve.settings.get("steps_per_epoch") or curve.step.size < FEWEST_EPOCHS * FEWEST_PLACES:
-        return without_data_order(curve)
-    config = getattr(settings, "config", None)
-    return without_data_order(curve, epoch_lengths(curve, trainers.load(config).values if config else None))
+    return Log(name, path, at_most(without_data_order(curve)), **known)
 
 
 def _with_different_names(logs: list[Log]) -> list[Log]:

@@ -1,9 +1,9 @@
 """Rewards that repeat with the data: a data set read in the same order again and again looks like a wave.
 
-The log's epoch column gives the period, or what the log tells of the data's size and the batch. What is left of the
-reward beside its mean over one epoch is averaged by place in the epoch. Those means are tested against shifts: every
-epoch is turned by a random number of places, which keeps all but the alignment of epochs. Where they are real they are
-taken off, shrunk by 1 - 1/F: few epochs leave noise in them, and that must not be taken for order.
+The log's epoch column gives the period. What is left of the reward beside its mean over one epoch is averaged by place
+in the epoch. Those means are tested against shifts: every epoch is turned by a random number of places, which keeps all
+but the alignment of epochs. Where they are real they are taken off, shrunk by 1 - 1/F: few epochs leave noise in them,
+and that must not be taken for order.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from grpo_clinic.readers.record import Curve, Floats
 FEWEST_EPOCHS, FEWEST_PLACES = 3, 4
 """Whole epochs in a run, and logged points in one, from which an order can be seen."""
 LEVEL, SHIFTS = 0.005, 399
-"""False-alarm rate of the test, and random shifts that it draws for each length that is tried."""
+"""False-alarm rate of the test, and random shifts that it draws."""
 _MOST = 50_000
 """Points beyond which a run is left as it is."""
 
@@ -89,30 +89,19 @@ def _running_mean(values: Floats, width: int) -> Floats:
     return total[width : width + values.size]
 
 
-def without_data_order(curve: Curve, lengths: tuple[float, ...] = ()) -> Curve:
+def without_data_order(curve: Curve) -> Curve:
     """The curve with the pattern of its data order taken off, and a note; the same one where there is none.
 
-    The period is the curve's setting `steps_per_epoch`, which the log's epoch column told. Without one it is that of
-    `lengths` [logged steps] with the clearest pattern, whose p-value counts how many were tried.
+    The period is the curve's setting `steps_per_epoch`, which the log's epoch column holds.
     """
-    known = curve.settings.get("steps_per_epoch")
-    lengths = (known,) if known else lengths
-    if not lengths or curve.reward_is_eval:
+    period = curve.settings.get("steps_per_epoch")
+    found = None if not period or curve.reward_is_eval else data_order(curve.step, curve.reward, period)
+    if found is None or found.p_value > LEVEL:
         return curve
-    shifts = SHIFTS * len(lengths)
-    every = ((data_order(curve.step, curve.reward, period, shifts=shifts), period) for period in lengths)
-    tried = [(one, period) for one, period in every if one is not None]
-    if not tried:
-        return curve
-    found, period = min(tried, key=lambda pair: (pair[0].p_value, -pair[0].share))
-    p_value = min(1.0, found.p_value * len(tried))
-    if p_value > LEVEL:
-        return curve
-    origin = "" if known else ", by the size of the data and of the batch"
     note = (
-        f"rewards repeat with the data, every {period:.4g} steps (one epoch{origin}): {found.share:.0%} of what varies "
-        f"about the mean over an epoch (autocorrelation {found.autocorrelation:.2f}, p = {p_value:.2g}); this pattern "
-        "was taken off before fits and tests"
+        f"rewards repeat with the data, every {period:.4g} steps (one epoch): {found.share:.0%} of what varies "
+        f"about the mean over an epoch (autocorrelation {found.autocorrelation:.2f}, p = {found.p_value:.2g}); this "
+        "pattern was taken off before fits and tests"
     )
     series = curve.reward_series
     cleaned = replace(series, value=series.value - found.pattern, notes=(*series.notes, note))

@@ -1,8 +1,11 @@
 """`python -m bandit_lab <command> [overrides]`."""
 
+import gc
 import os
 import sys
 
+if __name__ == "__main__":
+    gc.set_threshold(100_000, 20, 20)  # what is imported stays: to look through it takes a sixth of a short command
 if __name__ == "__main__" and not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()]):
     del sys.path[0]  # as `python -P`: the working directory may be somebody's run, and is no place for code
 

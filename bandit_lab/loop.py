@@ -32,9 +32,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from scipy.optimize import brentq
 
 from bandit_lab._numerics import ordered
+from bandit_lab._root import root
 from bandit_lab.grpo import Learner, Mixture, averages, draws
 from bandit_lab.measure.block import AT_ONCE
 from bandit_lab.measure.frozen_moment import FAR
@@ -161,7 +161,10 @@ def _acting(rule: Any, state: Any, theta: Any, step: Any, interval: Any) -> tupl
     return acting, after, jnp.ones(())
 
 
-@partial(jax.jit, static_argnames=("rule", "horizon"))
+_quickly: Any = partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # for what runs once
+
+
+@partial(_quickly, static_argnames=("rule", "horizon"))
 def _response(rule: Any, horizon: int, interval: Any) -> Any:
     """(what acts [T], the state's slope at the end, noise [T]) after a displacement at step 0 alone."""
     start = rule.init(jnp.zeros(1), horizon)
@@ -179,7 +182,7 @@ def _response(rule: Any, horizon: int, interval: Any) -> Any:
     return seen, left, noise
 
 
-@partial(jax.jit, static_argnames=("rule", "horizon"))
+@partial(_quickly, static_argnames=("rule", "horizon"))
 def _slopes(rule: Any, horizon: int, steps: Any, intervals: Any) -> Any:
     """Matrices [T, 1 + S, 1 + S] at these steps [T] and intervals [T], and noise [T]."""
     start, back = _floats(rule.init(jnp.zeros(1), horizon))
@@ -285,30 +288,37 @@ _COMPONENTS = 3  # that an optimiser is tried on
 
 
 @lru_cache(maxsize=64)
-def _tried(optimizer: Any) -> Callable[..., Any]:
-    """(learning rate, momentum) -> (slope, value at rest, slope along the parameters, error of the slope) of an update.
+def _tried(optimizer: Any) -> Callable[..., tuple[np.ndarray, ...]]:
+    """(learning rates, momentum) -> of an update at each: (slope, value at rest, slope along the parameters, error of
+    the slope at two sizes).
 
-    The vector is the gradient and all that the optimiser remembers of it.
+    The vector is the gradient and all that the optimiser remembers of it. One derivative is compiled for all of them.
     """
     size, start = _COMPONENTS, np.linspace(0.3, 0.7, _COMPONENTS)
 
+    def remembered(rate: Any, mu: Any) -> Any:
+        return _floats(jax.tree.map(_stands, optimizer.build(rate, mu).init(jnp.asarray(start))))
+
     def moved(rate: Any, mu: Any, v: Any, theta: Any) -> Any:
-        made = optimizer.build(rate, mu)
-        _, back = _floats(jax.tree.map(_stands, made.init(theta)))
-        change, after = made.update(v[:size], back(v[size:]), theta)
+        change, after = optimizer.build(rate, mu).update(v[:size], remembered(rate, mu)[1](v[size:]), theta)
         return jnp.concatenate([change, _floats(after)[0]])
 
-    def looked(rate: Any, mu: Any) -> Any:
-        theta = jnp.asarray(start)
-        state = _floats(optimizer.build(rate, mu).init(theta))[0]
-        zero, near = jnp.zeros(size + state.size), np.random.default_rng(0).standard_normal(size + state.size)
-        slope = jax.jacfwd(moved, 2)(rate, mu, zero, theta)
-        rest = moved(rate, mu, zero, theta)
-        held = jax.jvp(lambda at: moved(rate, mu, zero, at), (theta,), (jnp.ones(size),))[1]
-        seen = jnp.stack([(moved(rate, mu, scale * near, theta) - rest) / scale for scale in (1e-3, 1e-6)])
-        return slope, rest, held, seen - slope @ near
+    def along(rate: Any, mu: Any, v: Any, turned: Any, shifted: Any) -> Any:
+        return jax.jvp(partial(moved, rate, mu), (v, jnp.asarray(start)), (turned, shifted))
 
-    return jax.jit(jax.vmap(looked, (0, None)))
+    every = _quickly(jax.vmap(jax.vmap(along, (None, None, 0, 0, 0)), (0, None, None, None, None)))
+    width = size + jax.eval_shape(lambda: remembered(1.0, 0.5)[0]).size
+    scales, near = np.array([[1e-3], [1e-6]]), np.random.default_rng(0).standard_normal(width)
+    places = np.concatenate([np.zeros((width + 1, width)), scales * near])
+    shifts = np.zeros((width + 3, size))
+    shifts[width] = 1
+
+    def looked(rates: np.ndarray, mu: float) -> tuple[np.ndarray, ...]:
+        seen, slopes = map(np.asarray, every(rates, np.float64(mu), places, np.eye(width + 3, width), shifts))
+        slope, rest = np.swapaxes(slopes[:, :width], 1, 2), seen[:, 0]
+        return slope, rest, slopes[:, width], (seen[:, -2:] - rest[:, None]) / scales - (slope @ near)[:, None]
+
+    return looked
 
 
 @lru_cache(maxsize=256)
@@ -316,7 +326,7 @@ def response_of(optimizer: Any, momentum: float) -> Response | None:
     """The matrices of an optimiser at a momentum; None where it is not linear near rest, component by component."""
     size, rates, tried = _COMPONENTS, np.array([1.0, 2.0, 0.37]), _tried(optimizer)
     units = []
-    for slope, rest, held, missed in zip(*map(np.asarray, tried(rates, np.float64(momentum))), strict=True):
+    for slope, rest, held, missed in zip(*tried(rates, momentum), strict=True):
         if len(slope) % size or not np.isfinite(slope).all():
             return None
         units.append(slope[::size, ::size])
@@ -328,11 +338,7 @@ def response_of(optimizer: Any, momentum: float) -> Response | None:
     answer, z = Response(units[0]), np.array([1.7, -1.3, 0.4 + 1.2j])
     for unit, rate in zip(units[1:], rates[1:], strict=True):
         if not np.allclose(Response(unit).transfer(z), rate * answer.transfer(z), rtol=_LINEAR, atol=0):
-
-            def slope_at(rate: float) -> np.ndarray:
-                return np.asarray(tried(np.array([rate]), np.float64(momentum))[0])[0][::size, ::size]
-
-            return Response(units[0], slope_at)
+            return Response(units[0], lambda rate: tried(np.array([rate]), momentum)[0][0][::size, ::size])
     return answer
 
 
@@ -512,7 +518,7 @@ class Loop:
         reach = np.maximum(values.real[turns], values.real[turns + 1])
         found: list[tuple[float, Kind]] = []
         for i in turns[(reach > 0) & (reach > 0.5 * reach.max(initial=0))]:
-            angle = brentq(lambda angle: at(angle).imag, angles[i], angles[i + 1], xtol=1e-16, rtol=8.9e-16)
+            angle = root(lambda angle: at(angle).imag, angles[i], angles[i + 1])
             found.append((1 / at(angle).real, "neimark_sacker"))
         flip = complex(self._inverse(np.array(-1.0), self._aged(np.array(-1.0))))
         if flip.real > 0 and abs(flip.imag) <= 1e-6 * flip.real:
@@ -590,7 +596,7 @@ class Loop:
             low, high = high, (high + top) / 2
             if high > top * (1 - 1e-9):  # nothing is drawn in the mode that crosses
                 return RateCrossing(top)
-        return RateCrossing(float(brentq(excess, low, high, xtol=1e-14 * top, rtol=1e-13)))
+        return RateCrossing(root(excess, low, high, 1e-13))
 
     def fed_back(self, rate: float) -> float:
         """The mean over the circle, with twice as many angles until it stands still; of one mode."""
@@ -737,7 +743,7 @@ def _refined(top: Callable[[np.ndarray], np.ndarray], low: float, high: float) -
         radius = float(np.abs(top(np.array([math.exp(log_rate)]))[0]))
         return (min(radius, 1e3) if radius == radius else 1e3) - 1
 
-    rate = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-15, rtol=1e-15))
+    rate = math.exp(root(excess, math.log(low), math.log(high)))
     return RateCrossing(rate, kind_of(complex(top(np.array([rate]))[0])))
 
 

@@ -5,7 +5,7 @@ noise of the fixed point the update is linear and loses stability at kappa_c(N, 
 threshold falls as 1/sqrt(G) and the mean curve depends on G, also where the mean gradient does not (leave-one-out, as
 here: under heavy ball threshold and mean curve are the same for all G). But v also holds the fluctuation that it
 causes. For N = 1, beta_1 = 0 and y = eta K/sqrt(v): v/C = 2/(2 - y), so that a displacement answers with 1 - y > -1
-after one step at every learning rate: no linear threshold. Derived in bandit_lab/theory/adaptive.py, in no paper.
+after one step at every learning rate: no linear threshold. Derived in shared/theory/adaptive.py, in no paper.
 The self-consistent value neglects that v itself fluctuates, of order 1 - beta_2 over the distance to instability, and
 that the policy is not linear over the width of the fluctuation, of order 1/G.
 
@@ -31,6 +31,13 @@ from bandit_lab.simulation import run
 from experiments.shared import sheet
 from experiments.shared.measure.response import mean_response
 from experiments.shared.readings import share_of_curves
+from experiments.shared.theory.adaptive import (
+    adam_mean_curve,
+    adaptive_threshold,
+    noise_second_moment,
+    precondition,
+    self_consistent_moment,
+)
 
 TITLE = "Adam: thresholds and mean curves against group size"
 FINDING = "Under Adam the group size moves the mean curve, and the threshold as 1/√G"
@@ -81,16 +88,16 @@ def predict(setting: Setting) -> xarray.Dataset:
     for size in setting.sizes:
         split, noise = at(size)
         n, beta1 = setting.held.refresh_interval, setting.held.momentum
-        moment = theory.noise_second_moment(noise)
-        thresholds[0].append(theory.adaptive_threshold(split, moment, "refresh", n, beta1).kappa)
+        moment = noise_second_moment(noise)
+        thresholds[0].append(adaptive_threshold(split, moment, "refresh", n, beta1).kappa)
         thresholds[1].append(theory.exact("refresh", n, beta1).kappa / theory.largest_stiffness(split))
     split, noise = at(setting.group_size)
-    held = theory.adaptive_threshold(split, theory.noise_second_moment(noise), "refresh", 1, 0.0).kappa
+    held = adaptive_threshold(split, noise_second_moment(noise), "refresh", 1, 0.0).kappa
 
     def response(factor: float) -> Any:
-        moment = theory.self_consistent_moment(split, noise, factor * held, 1, beta1=0.0)
+        moment = self_consistent_moment(split, noise, factor * held, 1, beta1=0.0)
         assert moment is not None, "no second moment is consistent with its own fluctuation here"
-        return 1 - factor * held * theory.precondition(split, moment).largest
+        return 1 - factor * held * precondition(split, moment).largest
 
     fine = np.geomspace(min(setting.factors), max(setting.factors), 25)
     factors = np.array(setting.factors)
@@ -103,7 +110,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     about = setting.curve
     options = (even, weight, about.learning_rate, about.steps, about.momentum, setting.beta2)
     laws = [theory.GroupLaw("rloo", size) for size in setting.curve_sizes]
-    curves = [theory.adam_mean_curve(law, success, *options)[steps(setting)] for law in laws]
+    curves = [adam_mean_curve(law, success, *options)[steps(setting)] for law in laws]
     return dataset(setting, thresholds, curves, more).assign_coords(fine_factor=fine)
 
 
@@ -262,7 +269,7 @@ def _draw_curves(axis: Axes, found: Results) -> None:
 
 # Claims.
 
-ADAPTIVE = "bandit_lab/theory/adaptive.py"
+ADAPTIVE = "shared/theory/adaptive.py"
 MILDER = (
     "the policy is not linear over the width of the fluctuation (order 1/G), and the second moment fluctuates itself "
     "(order 1 - beta_2); both make the response milder than the linear one"

@@ -1,7 +1,7 @@
 """Where does the sharpness of a network stop that GRPO trains: at the threshold of its staleness model?
 
 Prediction (written before the runs). In small steps and without staleness the mean update is a gradient flow, of the
-potential in bandit_lab/theory/gradient_flow.py; the stiffness K is the largest eigenvalue of minus its Hessian by the
+potential in shared/theory/gradient_flow.py; the stiffness K is the largest eigenvalue of minus its Hessian by the
 network's parameters, and rises along the flow. A run of learning rate eta follows it until K is that of the exact
 threshold, kappa(model, N, mu)/eta (bandit_lab/theory/thresholds.py), and then stays there: the edge of stability (arXiv
 2103.00065 for supervised learning). Where the flow never gets so far, the run does not. A start above the threshold
@@ -30,6 +30,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.shared import sheet
 from experiments.shared.measure.averaged_path import averaged_path, growth_per_block, stiffness_of_paths
 from experiments.shared.readings import blocks_between, share_near_one
+from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.edge_of_stability import edge
 
 TITLE = "The edge of stability of neural policies"
@@ -98,7 +99,7 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 
 def _of_seed(setting: Setting, network: str, seed: int) -> xarray.Dataset:
-    climb = theory.climb_of(bandit_of(setting, network, seed), setting.kl_weight)
+    climb = gradient_flow.climb_of(bandit_of(setting, network, seed), setting.kl_weight)
     law, about = float(law_of(setting, network)[seed]), setting.catapult
     own = [[float(law_of(setting, network, j, mu)[seed]) for mu in setting.momenta] for j in setting.models]
     grid = np.empty((*np.shape(own), len(setting.intervals)))
@@ -109,7 +110,7 @@ def _of_seed(setting: Setting, network: str, seed: int) -> xarray.Dataset:
         checks[i, j, k] = times_of(own[i][j], blocks_of(setting, n, mu), setting.checks)
     fine = times_of(law, setting.blocks, setting.fine)
     every = np.append(fine, np.geomspace(fine[-1], checks.max(), LATER)[1:])
-    values = theory.sharpness(climb, "grpo", theory.follow(climb, "grpo", every, STEP / law))
+    values = gradient_flow.sharpness(climb, "grpo", gradient_flow.follow(climb, "grpo", every, STEP / law))
     flow, start = values[: setting.fine], float(np.interp(about.start / law, every, values))
     rest = np.interp(checks, every, values)
     followed = [edge(model, setting.shown, 0.0, rate_of(law, setting.shown, 0.0)) for model in setting.models]
@@ -350,7 +351,7 @@ CLAIMS = (
     Claim.ratio(
         "edge_of_stability.flow",
         "Stiffness along a run of small steps over that of the flow, median over time, the run farthest from 1",
-        "bandit_lab/theory/gradient_flow.py",
+        "shared/theory/gradient_flow.py",
         lambda d: d.flow.median("check"),
         tolerance=0.02,
         fails_if="the drift were no gradient of this potential, or a route to the stiffness were wrong",

@@ -17,7 +17,6 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab import theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Hyper, Learner
@@ -25,6 +24,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.shared import sheet
 from experiments.shared.measure.averaged_path import averaged_path, stiffness_of_paths
 from experiments.shared.readings import blocks_between
+from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.edge_of_stability import edge_along_flow
 
 TITLE = "The edge of stability under other estimators"
@@ -87,17 +87,17 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 def _edge(setting: Setting, variant: dict[str, Any], seed: int) -> float:
     own, law = float(laws_of(setting, variant)[seed]), setting.law[seed]
-    climb = theory.climb_of(bandit_of(setting, seed), variant["kl_weight"])
+    climb = gradient_flow.climb_of(bandit_of(setting, seed), variant["kl_weight"])
     setup = variant["advantage"], variant["estimator"], float(rates_of(setting, variant)[seed])
     return edge_along_flow(climb, *setup, setting.interval, variant["blocks"] / own, STEP / law, LAST)
 
 
 def _flow(setting: Setting, variant: dict[str, Any], seed: int) -> np.ndarray:
-    climb = theory.climb_of(bandit_of(setting, seed), variant["kl_weight"])
+    climb = gradient_flow.climb_of(bandit_of(setting, seed), variant["kl_weight"])
     duration = setting.checks * pace(setting, variant) / float(laws_of(setting, variant)[seed])
     times = coordinates(setting)["share"][1] * duration
-    path = theory.follow(climb, variant["advantage"], times, STEP / setting.law[seed])
-    return theory.sharpness(climb, variant["advantage"], path)
+    path = gradient_flow.follow(climb, variant["advantage"], times, STEP / setting.law[seed])
+    return gradient_flow.sharpness(climb, variant["advantage"], path)
 
 
 # Measurement: simulation alone.

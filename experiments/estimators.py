@@ -25,6 +25,7 @@ from bandit_lab.bandits import TabularBandit, two_arm
 from bandit_lab.grpo import ESTIMATORS, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.shared import sheet
+from experiments.shared.measure.boundaries import floquet_intervals, refresh_interval_boundary
 
 TITLE = "Which estimators have a refresh-interval threshold"
 FINDING = (
@@ -182,7 +183,7 @@ def _mixtures(setting: Setting) -> xarray.Dataset:
         bandit, beta, fresh = _bandit(setting.islands.policy, rho)
         learner = Learner(bandit, estimator=ESTIMATORS["ratio"]())
         hyper = Hyper(setting.islands.fresh_kappa / fresh, setting.momentum, 1, beta)
-        radius.append(np.abs(detectors.floquet_intervals(learner, "mean_field", hyper, lengths(setting))[0]))
+        radius.append(np.abs(floquet_intervals(learner, "mean_field", hyper, lengths(setting))[0]))
         if rho == setting.islands.island_rho:
             growing = _growing(learner, hyper, setting)
             island = lengths(setting)[growing][[0, -1]].astype(float)
@@ -203,10 +204,7 @@ def _growing(learner: Learner, hyper: Hyper, setting: Setting) -> np.ndarray:
     point = detectors.find_fixed_point(learner, "mean_field", float(hyper.kl_weight))
     one = Hyper(*(np.array([value]) for value in hyper))
     along = detectors.generic_direction(point.basis)
-    return (
-        detectors.refresh_interval_boundary(learner, "mean_field", one, point.rest[None], along, lengths(setting))[1][0]
-        > 0
-    )
+    return refresh_interval_boundary(learner, "mean_field", one, point.rest[None], along, lengths(setting))[1][0] > 0
 
 
 # Picture.

@@ -28,6 +28,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, la
 from bandit_lab.simulation import run
 from experiments.shared import sheet
 from experiments.shared.readings import share_of_curves
+from experiments.shared.theory.two_arm import group_curve
 
 TITLE = "What the group size does to mean and variance"
 FINDING = (
@@ -119,8 +120,8 @@ def predict(setting: Setting) -> xarray.Dataset:
     }
     return dataset(
         setting,
-        [[theory.group_curve(time, start, theory.GroupLaw(r, g)) for g in setting.sizes] for r in RULES],
-        [theory.group_curve(time, start, theory.GroupLaw(r)) for r in RULES],
+        [[group_curve(time, start, theory.GroupLaw(r, g)) for g in setting.sizes] for r in RULES],
+        [group_curve(time, start, theory.GroupLaw(r)) for r in RULES],
         [theory.GroupLaw("grpo", g).group_factor(1 - failures(setting)) for g in setting.sizes],
         crossings(setting.sizes),
         np.array([[[_variance(setting, c, i, g) for g in setting.sizes] for i in (0, 1)] for c in CASES]),

@@ -7,6 +7,7 @@ a run does: its stiffness K after the same time of training gives the threshold 
 where the KL weight is so large that the policy hardly moves; elsewhere it is off by a factor that the linearised
 network knows. What is neglected is of first order in how far the weights move, and falls as 1/scale.
 Setting: conf/experiment/lazy_to_rich.yaml. Measured: networks are trained with N = 1; from where they get to, the N
+from experiments.shared.theory import gradient_flow
 from which a small displacement grows at the same learning rate. Drawn: that N over the predicted one, against scale or
 width.
 """
@@ -28,6 +29,7 @@ from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.shared import sheet
 from experiments.shared.measure.averaged_path import averaged_path, interval_threshold
+from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.lazy import lazy_climb
 
 TITLE = "Lazy and rich networks: a threshold known at the start"
@@ -85,9 +87,9 @@ def _thresholds(setting: Setting, bandit: Any, weight: float) -> np.ndarray:
     """N [2] at which the linearised network loses stability: at its start, after its training."""
     unit = kernel_of(bandit) * weight
     climb = lazy_climb(bandit, weight)
-    places = theory.follow(climb, "grpo", np.array([0.0, setting.duration / unit]), STEP / unit)
+    places = gradient_flow.follow(climb, "grpo", np.array([0.0, setting.duration / unit]), STEP / unit)
     kappa = theory.exact("refresh", 1, 0.0).kappa  # of eta K N, for every N without momentum
-    return kappa * unit / (setting.learning_rate * theory.sharpness(climb, "grpo", places))
+    return kappa * unit / (setting.learning_rate * gradient_flow.sharpness(climb, "grpo", places))
 
 
 # Measurement: simulation alone.

@@ -28,6 +28,7 @@ from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.shared import sheet
 from experiments.shared.measure.averaged_path import averaged_path, stiffness_of_paths
+from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.central_flow import central_path, group_sharpness, groups_of
 from experiments.shared.theory.edge_of_stability import edge
 
@@ -95,8 +96,8 @@ def predict(setting: Setting) -> xarray.Dataset:
     """Stiffness [run, seed, time] of the closed path; of the flow without noise; the edge of every kind of runs."""
     coords, hypers = coordinates(setting), {name: hyper_of(setting, name) for name in setting.runs}
     times = coords["time"][1]  # type: ignore[index]
-    climbs = [theory.climb_of(bandit_of(setting, k), setting.kl_weight) for k in range(setting.seeds)]
-    flow = [theory.sharpness(c, "grpo", theory.follow(c, "grpo", times, STEP)) for c in climbs]
+    climbs = [gradient_flow.climb_of(bandit_of(setting, k), setting.kl_weight) for k in range(setting.seeds)]
+    flow = [gradient_flow.sharpness(c, "grpo", gradient_flow.follow(c, "grpo", times, STEP)) for c in climbs]
     closed = [[_closed(setting, name, climb) for climb in climbs] for name in setting.runs]
     edges = [edge(setting.runs[name].model, h.refresh_interval, h.momentum, h.learning_rate)
              for name, h in hypers.items()]  # fmt: skip
@@ -109,7 +110,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     return found.assign(far_over_near=far_over_near(found))
 
 
-def _closed(setting: Setting, name: str, climb: theory.Climb) -> np.ndarray:
+def _closed(setting: Setting, name: str, climb: gradient_flow.Climb) -> np.ndarray:
     hyper, about = hyper_of(setting, name), setting.runs[name]
     groups = groups_of(climb, theory.GroupLaw("grpo", about.group_size))
     settings = about.model, hyper.refresh_interval, hyper.momentum, hyper.learning_rate

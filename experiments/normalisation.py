@@ -1,7 +1,7 @@
 """What does dividing by the group's std buy: how fast is the end reached, and what has the std to do with curvature?
 
 Prediction (written before the run). Without KL two arms approach the vertex, time t = learning rate x steps and both
-logits trained (bandit_lab/theory/two_arm.py): mean-only 1 - p -> 1/(2 t); divided by the std 4/(2 t)^2 at G = infinity;
+logits trained (shared/theory/two_arm.py): mean-only 1 - p -> 1/(2 t); divided by the std 4/(2 t)^2 at G = infinity;
 a finite group follows that until G (1 - p) ~ 1, where most groups are silent, then 1/(2 sqrt(G - 1) t); with silent
 groups dropped the loss falls exponentially, rate 2 sqrt(G - 1)/G. Along a direction u the curvature of the expected
 reward is Cov(r, c^2), c = u.phi - E u.phi, hence at most B^2 sd(r) for |u.phi| <= B (after arXiv 2601.23135; the
@@ -29,11 +29,11 @@ from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.simulation import trajectories
-from bandit_lab.theory.two_arm import late_decay_rate, late_law
 from experiments.shared import sheet
 from experiments.shared.measure.curvature import measure_curvature
 from experiments.shared.measure.late_time import late_exponent, late_rate
 from experiments.shared.theory.curvature import directional_curvature, spread_bound, uniform_bound
+from experiments.shared.theory.two_arm import group_curve, late_decay_rate, late_law
 
 TITLE = "Dividing by the std: late rates and curvature"
 FINDING = "Dividing by the std speeds late learning up from 1/t to 1/t², until silent groups bring 1/t back"
@@ -81,7 +81,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     """The flow, its late law, curvature as a covariance with its bounds."""
     time = steps(setting) * setting.learning_rate
     laws = [theory.GroupLaw(c["advantage"], c["group_size"]) for c in setting.curves]
-    exact = [1 - theory.group_curve(time, 0.0, law) for law in laws]
+    exact = [1 - group_curve(time, 0.0, law) for law in laws]
     late = np.array([late_law(time, law) for law in laws])
     exponent = [-2.0 if c["advantage"] == "grpo" and c["group_size"] is None else -1.0 for c in setting.curves]
     rates = [late_decay_rate(c["group_size"]) if c["advantage"] == "dapo" else np.nan for c in setting.curves]
@@ -231,7 +231,7 @@ def _curvatures(panel: Axes, found: Results) -> None:
 
 # Claims.
 
-DERIVED = "derived in bandit_lab/theory/two_arm.py"
+DERIVED = "derived in shared/theory/two_arm.py"
 CURVATURE = "after arXiv 2601.23135; derived in shared/theory/curvature.py"
 
 
@@ -244,7 +244,7 @@ def _exponent(curve: str, statement: str) -> Claim:
         tolerance=lambda f: f.setting.tolerance.exponent,
         fails_if="the exact loss had not reached its late law within the run",
         follows="normalisation.curves",
-        constant="the late law of bandit_lab/theory/two_arm.py",
+        constant="the late law of shared/theory/two_arm.py",
     )
 
 

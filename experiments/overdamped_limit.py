@@ -5,7 +5,7 @@ ratio zeta = gamma/(2 sqrt(m K)) (arXiv 2606.30789; bandit_lab/theory/oscillator
 From rest the closed form stays within e = 1/(4 zeta^2) of exp(-t/tau), tau = gamma/K = (1 - mu)/(eta K), as
 zeta grows: their difference is e [(1 - s) exp(-s) - exp(-s/e)] + O(e^2), s = t/tau (derived here). A fit of the single
 exponential returns the fixed point as plateau, over-damped also the inverse stiffness as time scale, and over a family
-with stiffness ~ size^-a the size exponent a (bandit_lab/theory/size_family.py). Far from the fixed point softmax bends
+with stiffness ~ size^-a the size exponent a (shared/theory/size_family.py). Far from the fixed point softmax bends
 the curve: the time scale is then that of the bent curve, by the same factor at every size.
 Setting: conf/experiment/overdamped_limit.yaml. Measured: runs of the mean update, with noise added the fits of
 grpo_clinic.readers. Drawn: curves, their distance to the exponential, fitted time scales against damping and size.
@@ -25,9 +25,10 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.simulation import mean_curves
-from bandit_lab.theory.oscillator import beyond_exponential, nearest_exponential
 from experiments.shared import sheet
 from experiments.shared.readings import read_at
+from experiments.shared.theory import size_family
+from experiments.shared.theory.size_family import beyond_exponential, nearest_exponential
 from experiments.shared.theory.slow_start import inertial_curve
 
 TITLE = "The single exponential as the over-damped limit"
@@ -62,8 +63,8 @@ def predict(setting: Setting) -> xarray.Dataset:
     """Closed form, step-by-step form and limit near the fixed point; the bent curve of the family away from it."""
     damping, sizes = setting.damping, setting.sizes
     rates, gone = learning_rates(setting), logged_times(setting)
-    stiffness = theory.member(1.0, 0.0, 1.0, setting.kl_weight).stiffness
-    tau = np.array([theory.time_constant(stiffness, rate, damping.momentum) for rate in rates])
+    stiffness = size_family.member(1.0, 0.0, 1.0, setting.kl_weight).stiffness
+    tau = np.array([size_family.time_constant(stiffness, rate, damping.momentum) for rate in rates])
     osc = [theory.oscillator(rate, damping.momentum, stiffness, mass="symmetric") for rate in rates]
     zeta = np.array([one.damping_ratio for one in osc])
     length = int(np.ceil(damping.duration * tau.max()))
@@ -78,8 +79,8 @@ def predict(setting: Setting) -> xarray.Dataset:
     fit = np.array([nearest_exponential(gone, curve) for curve in exact])
     noise = damping.noise**2
     size = np.array(sizes.size)
-    slowest = [theory.member(one, sizes.exponent, 1.0, setting.kl_weight).stiffness for one in size]
-    times = np.array([theory.time_constant(one, sizes.learning_rate, sizes.momentum) for one in slowest])
+    slowest = [size_family.member(one, sizes.exponent, 1.0, setting.kl_weight).stiffness for one in size]
+    times = np.array([size_family.time_constant(one, sizes.learning_rate, sizes.momentum) for one in slowest])
     drift = theory.BinarySignal(theory.GroupLaw("dr_grpo"), (1.0, 0.0))
     logged = np.linspace(0.0, sizes.duration * times[0], sizes.points)
 
@@ -106,7 +107,7 @@ def predict(setting: Setting) -> xarray.Dataset:
             "inverse_stiffness": (family, times, STEPS),
             "apparent_time": (family, bent[1] * times, STEPS),
             "bending": ((), bent[1], ONE | {"long_name": "fitted over inverse stiffness, from the uniform policy"}),
-            "fixed_point": ((), theory.member(1.0, 0.0, 1.0, setting.kl_weight).probability, REWARD),
+            "fixed_point": ((), size_family.member(1.0, 0.0, 1.0, setting.kl_weight).probability, REWARD),
             "exponent": ((), sizes.exponent, ONE),
         },
         {"learning_rate": rates, "gone": gone, "size": size},
@@ -350,7 +351,7 @@ CLAIMS = (
     Claim(
         "overdamped_limit.bending",
         "From the uniform policy the fitted time scale is shorter than the inverse stiffness: softmax bends the curve",
-        "bandit_lab/theory/two_arm.py, slow_start.py",
+        "shared/theory/two_arm.py, slow_start.py",
         predicted=lambda f: float(f.predicted.bending),
         measured=lambda f: float(np.median(f.measured.family_time / f.predicted.inverse_stiffness)),
         tolerance=lambda f: 5 * float(np.max(family_error(f))),
@@ -362,7 +363,7 @@ CLAIMS = (
     Claim.same(
         "overdamped_limit.size_exponent",
         "Fitted times over a family with stiffness ~ M^-0.3 grow with the curvature's exponent, bent curve or not",
-        "arXiv 2606.30789; derived in bandit_lab/theory/size_family.py",
+        "arXiv 2606.30789; derived in shared/theory/size_family.py",
         lambda d: d.exponent,
         tolerance=lambda f: 5 * exponent_error(f),
         fails_if="bending or noise changed the times of some sizes more than of others",

@@ -23,7 +23,6 @@ import xarray
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab import theory
 from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer
@@ -33,6 +32,7 @@ from experiments.shared.measure.averaged_path import AveragedPath, averaged_path
 from experiments.shared.measure.leading import stiffness_along
 from experiments.shared.readings import share_near_one
 from experiments.shared.real_gru_panels import draw_plateaus
+from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.edge_of_stability import edge
 
 TITLE = "A pre-trained language model at its edge"
@@ -98,14 +98,14 @@ def _linear(bandit: g2p.PronunciationBandit, start: jax.Array, slopes: jax.Array
     return bandit.of_phonemes(jax.nn.log_softmax(start + jnp.tensordot(along, slopes, 1)))
 
 
-def lazy(setting: Setting) -> theory.Climb:
+def lazy(setting: Setting) -> gradient_flow.Climb:
     """The climb of the model with the logits of its phonemes linear in the weights.
 
     Its parameters are lengths along orthonormal directions of the weights: those that change an answer's probability at
     the start.
     """
     bandit = bandit_of(setting)
-    whole = theory.climb_of(bandit, setting.kl_weight)
+    whole = gradient_flow.climb_of(bandit, setting.kl_weight)
     scores = np.asarray(jax.jit(jax.jacrev(whole.log_policy))(whole.start)).reshape(-1, len(whole.start))
     sizes, directions = np.linalg.eigh(scores @ scores.T)
     kept = sizes > 1e-9 * sizes[-1]
@@ -124,9 +124,11 @@ def predict(setting: Setting) -> xarray.Dataset:
         spread = (np.arange(PLACES) + 0.5) / PLACES - 0.5  # what is measured are means over the time between two checks
         times = middle[:, None] + spread * (middle[1] - middle[0])
         path = (
-            theory.follow(climb, ADVANTAGE, times.ravel(), STEP, every=1).reshape(len(middle), PLACES, -1).mean(axis=1)
+            gradient_flow.follow(climb, ADVANTAGE, times.ravel(), STEP, every=1)
+            .reshape(len(middle), PLACES, -1)
+            .mean(axis=1)
         )
-        columns[name] = (axis, theory.sharpness(climb, ADVANTAGE, path), STIFFNESS)
+        columns[name] = (axis, gradient_flow.sharpness(climb, ADVANTAGE, path), STIFFNESS)
         policy = np.exp([climb.log_policy(place) for place in path])
         columns[f"{name}_success"] = (axis, np.mean(np.sum(policy * np.asarray(climb.success), -1), -1), REWARD)
     edges = np.empty((len(setting.optimizers), len(setting.models), len(setting.intervals)))
@@ -135,7 +137,7 @@ def predict(setting: Setting) -> xarray.Dataset:
         convention: Any = "ema" if optimizer == "adam" else "heavy_ball"
         edges[i, j, k] = edge(model, n, setting.momentum, rate_of(setting, optimizer, model, n), convention)
     columns["edge"] = (("optimizer", "model", "interval"), edges, INVERSE)
-    columns["start"] = ((), theory.sharpness(climb, ADVANTAGE, np.asarray(climb.start)[None])[0], STIFFNESS)
+    columns["start"] = ((), gradient_flow.sharpness(climb, ADVANTAGE, np.asarray(climb.start)[None])[0], STIFFNESS)
     columns["rises"] = ((), columns["flow"][1][-1] / columns["start"][1], RATIO)
     return xarray.Dataset(columns, coords)
 

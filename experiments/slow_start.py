@@ -28,6 +28,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
 from experiments.shared.theory.slow_start import half_success_delay, inertial_delay, reaching_delay, standardised_curve
+from experiments.shared.theory.two_arm import softmax_law
 
 TITLE = "Slow start: inertia against softmax geometry"
 FINDING = "A slow start needs no inertia: softmax geometry makes one, and a good fit of the oscillator cannot tell"
@@ -103,7 +104,7 @@ def predict(setting: Setting) -> xarray.Dataset:
 
 def _softmax_curve(curves: Setting, gap: float, time: np.ndarray) -> np.ndarray:
     start = np.sinh(gap / 2)
-    return np.asarray(theory.softmax_law(jnp.asarray(time), 0.0, 1.0, start, curves.end - start))
+    return np.asarray(softmax_law(jnp.asarray(time), 0.0, 1.0, start, curves.end - start))
 
 
 def _inertia_curve(curves: Setting) -> np.ndarray:
@@ -305,7 +306,7 @@ CLAIMS = (
     Claim(
         "slow_start.geometric_time",
         "Without momentum success reaches 1/2 at the same t eta/(1 - mu), at any learning rate",
-        "derived in bandit_lab/theory/two_arm.py",
+        "derived in shared/theory/two_arm.py",
         predicted=lambda f: float(f.predicted.geometric_time),
         measured=lambda f: float((f.measured.half_time[:, 0] * f.measured.rate).max()),
         tolerance=0.005,

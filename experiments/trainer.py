@@ -7,7 +7,7 @@ rate is 2/K for every N, there is none in N. A KL penalty inside the reward is t
 whole, with or without the ratio, so that the threshold falls as 2/(K N), whether the N updates share their samples
 (`num_iterations`) or not (`steps_per_generation`). TRL's clip acts only once a ratio is off by 0.2: it can only raise
 the learning rate at which a run leaves. Adam's second moment grows with the fluctuation and yields, so that a run
-leaves no earlier than predicted with the moment held (bandit_lab/theory/adaptive.py).
+leaves no earlier than predicted with the moment held (shared/theory/adaptive.py).
 
 Setting: conf/experiment/trainer.yaml, plain SGD except the last case. Measured: TRL runs from the fixed point, a
 bisection of a fixed grid of learning rates (factor 1.25, Adam 2) for the first at which the policy goes far. The level
@@ -372,7 +372,7 @@ CLAIMS = (
     Claim.one(
         "trainer.adam",
         "Adam: measured over predicted threshold is no less than 1 up to a grid step (1 if so)",
-        "the second moment grows with the fluctuation: bandit_lab/theory/adaptive.py",
+        "the second moment grows with the fluctuation: shared/theory/adaptive.py",
         constant="the hypothesis",
         measured=lambda f: float(_over(f, "adam_1") > 1 / f.setting.adam.factor),
         tolerance=0.0,

@@ -24,6 +24,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.shared import sheet
+from experiments.shared.measure.boundaries import first_overshoot
 
 TITLE = "Two detectors, one law"
 FINDING = (
@@ -82,7 +83,7 @@ def _one_model(model: str, setting: Setting) -> xarray.Dataset:
     here = (learner, "mean_field", cells, np.tile(point.rest, (momentum.size, 1)))
     found = {
         "onset": detectors.learning_rate_onset(*here, *mode, rates),
-        "overshoot": detectors.first_overshoot(*here, *mode, rates),
+        "overshoot": first_overshoot(*here, *mode, rates),
         "threshold": detectors.learning_rate_boundary(*here, mode[0], rates),
     }
     dims = ("model", "momentum", "refresh_interval")

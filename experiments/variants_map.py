@@ -393,7 +393,7 @@ CLAIMS = (
     Claim.one(
         "variants_map.late_exponent",
         "Late times without KL term at G = infinity: the exponent of 1 - p in every advantage",
-        "derived in bandit_lab/theory/two_arm.py",
+        "derived in shared/theory/two_arm.py",
         measured=lambda f: frozen_ratio(f, "late_exponent"),
         tolerance=1e-6,
         fails_if="the drift of one advantage near the vertex were another",

@@ -10,7 +10,7 @@ from bandit_lab.app.settings import compose
 def composed(command: str, *arguments: str) -> Any:
     """The configuration that these arguments give."""
     overrides = _overrides(command, list(arguments))
-    plugins.load([], overrides)
+    plugins.load_for_hydra(overrides)
     found: list[Any] = []
     compose.with_hydra(command, overrides, found.append)
     return found[0]

@@ -123,7 +123,7 @@ class _Job:
         own = [f"hydra.sweep.dir='{self.folder}'"] if several else []
         with bad_input():
             _checks.require(not several or not COMMANDS[self.command].reads, "option", "one run folder", "-m")
-            plugins.load(plugins.named(overrides), overrides)
+            plugins.load_for_hydra(overrides)
             compose.with_hydra(self.command, [*overrides, *own], self._task)
         if self.error is not None:
             raise self.error

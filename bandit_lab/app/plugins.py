@@ -42,8 +42,8 @@ def chosen_from() -> dict[str, Registry[Any]]:
     return {"engine": ENGINES, **registries()}
 
 
-def load(names: Iterable[str], overrides: Iterable[str] = ()) -> None:
-    """Import entry points and these modules, and make every variant known to Hydra, and every name that is chosen.
+def load(names: Iterable[str]) -> None:
+    """Import entry points and these modules, which bring variants.
 
     Raises:
       ValueError: something that cannot be imported, a variant that exists already.
@@ -53,6 +53,11 @@ def load(names: Iterable[str], overrides: Iterable[str] = ()) -> None:
     for name in names:
         with _imported(f"plugins: expected modules that can be imported, got {name!r}"), _beside_working_directory():
             importlib.import_module(name)
+
+
+def load_for_hydra(overrides: Iterable[str]) -> None:
+    """The same of the modules that overrides name, and make every variant and every chosen name known to Hydra."""
+    load(named(overrides))
     compose.register(_choices(overrides))
 
 

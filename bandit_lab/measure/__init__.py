@@ -1,13 +1,12 @@
 """What is observed in simulation, without help from the theory."""
 
-from bandit_lab.measure.boundary import Boundary, learning_rate_boundary, refresh_interval_boundary
+from bandit_lab.measure.boundary import Boundary, learning_rate_boundary
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
-from bandit_lab.measure.floquet import Floquet, FloquetThreshold, floquet, floquet_intervals, floquet_threshold
+from bandit_lab.measure.floquet import Floquet, FloquetThreshold, floquet, floquet_threshold
 from bandit_lab.measure.growth import generic_direction, growth_rate
 from bandit_lab.measure.onset import (
     dominant_poles,
-    first_overshoot,
     learning_rate_onset,
     stiffest_mode,
     unsampled_reason,

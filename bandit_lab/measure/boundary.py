@@ -11,7 +11,7 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.directions import changing_part
-from bandit_lab.measure.growth import PERIODS, growth_along, growth_rate
+from bandit_lab.measure.growth import PERIODS, growth_along
 from bandit_lab.simulation.cells import as_cells
 
 _BISECTIONS = 13
@@ -173,26 +173,3 @@ def learning_rate_boundary(
 
     test, rough = partial(grows, periods), partial(grows, periods / 4)
     return first_crossing(test, cells, np.arange(len(fixed)), grid, rough=rough)
-
-
-def refresh_interval_boundary(
-    learner: Learner,
-    dynamics: str,
-    cells: Hyper,
-    theta_star: np.ndarray,
-    direction: np.ndarray,
-    intervals: np.ndarray,
-    periods: int = PERIODS,
-) -> tuple[np.ndarray, np.ndarray]:
-    """First refresh interval of `intervals` [M] at which a displacement grows [C], 0 if none, and the rates [C, M].
-
-    Every interval is tried: stability in N need not be monotone (fresh and stale stiffness mixed).
-    """
-    intervals = np.asarray(intervals, int)
-    theta_star = np.asarray(theta_star, float)
-    spread = Hyper(*(np.repeat(np.asarray(column), len(intervals)) for column in cells))
-    spread = spread._replace(refresh_interval=np.tile(intervals, len(theta_star)))
-    each = np.repeat(theta_star, len(intervals), axis=0)
-    rates = growth_rate(learner, dynamics, spread, each, direction, periods).reshape(len(theta_star), -1)
-    beyond = ~(rates <= 0)
-    return np.where(beyond.any(axis=1), intervals[np.argmax(beyond, axis=1)], 0), rates

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.integrate import LSODA
-from scipy.optimize import root
+import scipy
 
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner
@@ -200,7 +199,7 @@ def _flow(
     that is smaller than its rounding errors turns the integration about.
     """
     relative, absolute = tolerances
-    solver = LSODA(
+    solver = scipy.integrate.LSODA(
         lambda _, y: velocity(y), times[0], start, times[1], rtol=relative, atol=absolute, jac=lambda _, y: slope(y)
     )
     for _ in range(_FLOW_STEPS):
@@ -263,8 +262,10 @@ def _polish(drift: DriftField, origin: np.ndarray, basis: np.ndarray, reached: n
     def slope(y: np.ndarray) -> np.ndarray:
         return drift.slope(origin + basis @ y, basis)
 
-    options = {"xtol": 1e-15}
-    y = root(lambda y: basis.T @ value(y), reached, jac=lambda y: basis.T @ slope(y), method="hybr", options=options).x
+    polished = scipy.optimize.root(
+        lambda y: basis.T @ value(y), reached, jac=lambda y: basis.T @ slope(y), options={"xtol": 1e-15}
+    )
+    y = polished.x
     if not np.linalg.norm(y - reached) < _NEAR:
         y = reached
     for _ in range(_NEWTON_STEPS):

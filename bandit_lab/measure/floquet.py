@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import brentq
 
 from bandit_lab import _checks
 from bandit_lab._numerics import ordered
+from bandit_lab._root import root
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import AT_ONCE, AT_REST, LinearisedBlock, make_block, stack
 from bandit_lab.measure.frozen_moment import FAR
@@ -203,32 +203,8 @@ def _refine(scan: _Scan, low: float, high: float, period: int) -> FloquetThresho
         radius = abs(scan(np.array([math.exp(log_rate)]))[0])
         return (min(radius, 1e3) if radius == radius else 1e3) - 1
 
-    rate = math.exp(brentq(excess, math.log(low), math.log(high), xtol=1e-15, rtol=1e-15))
+    rate = math.exp(root(excess, math.log(low), math.log(high)))
     top = complex(scan(np.array([rate]))[0])
     angle = abs(np.angle(top))
     cycle = 2 * math.pi * period / angle if angle > _REAL else math.inf
     return FloquetThreshold(rate, kind_of(top), top, cycle, None)
-
-
-def floquet_intervals(
-    learner: Learner, dynamics: str, hyper: Hyper, intervals: np.ndarray, *, count: int = FAR, seed: int = 0
-) -> tuple[np.ndarray, str | None]:
-    """Dominant multiplier [M] per period at each refresh interval of `intervals` [M]; (NaN, reason) if there are none.
-
-    The refresh interval of `hyper` is ignored. Every interval is tried: stability in N need not be monotone.
-    """
-    intervals = np.asarray(intervals, int)
-    if not learner.staleness.block_synchronous:
-        results = [
-            floquet(learner, dynamics, hyper._replace(refresh_interval=int(n)), count=count, seed=seed)
-            for n in intervals
-        ]
-        tops = [r.multipliers[0] if len(r.multipliers) else np.nan for r in results]
-        return np.array(tops, complex), next((r.reason for r in results if r.reason), None)
-    block, reason = make_block(
-        learner, dynamics, hyper._replace(refresh_interval=int(intervals[0])), count=count, seed=seed
-    )
-    if block is None:
-        return np.full(len(intervals), np.nan, complex), reason
-    _, jacobians = block.jacobians(stack(block.hyper, refresh_interval=intervals))
-    return ordered(jacobians)[:, 0], None

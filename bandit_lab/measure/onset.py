@@ -144,27 +144,6 @@ def learning_rate_onset(
     return first_crossing(test, cells, np.asarray(theta_star, float), grid)
 
 
-def first_overshoot(
-    learner: Learner,
-    dynamics: str,
-    cells: Hyper,
-    theta_star: np.ndarray,
-    direction: np.ndarray,
-    projector: np.ndarray,
-    grid: np.ndarray,
-) -> Boundary:
-    """Smallest learning rate [C] at which the displacement is seen to cross zero by more than RESOLUTION.
-
-    Lies above the onset: just beyond it the first crossing is too late, and too small, to be seen.
-    """
-
-    def test(cells: Hyper, theta_star: np.ndarray) -> np.ndarray:
-        series = displacement(learner, dynamics, cells, theta_star, direction, projector)
-        return np.array([-np.min(row) - RESOLUTION if np.all(np.isfinite(row)) else np.nan for row in series])
-
-    return first_crossing(test, cells, np.asarray(theta_star, float), grid)
-
-
 def stiffest_mode(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(direction [D], projector [D]): right and left eigenvector of the largest stiffness, of unit product.
 

@@ -13,17 +13,12 @@
     gradient_noise   covariance of the group estimator
     stationary       stationary fluctuation (discrete Lyapunov), logit and reward standard deviations
     fluctuation      autocorrelation, spectrum, early warning
-    two_arm          exact nonlinear curves (sinh law, x + sinh x), late-time laws, noisy verifier
     random_ages      geometric ages: averaged, mean-square and Lyapunov thresholds
-    adaptive         Adam and friends at their noise-stationary second moment
-    escape           diffusion limit: barrier, Kramers rate, first passage; the boundary that a temperature leaves
     two_arm_chain    exact transition operator of the two-arm chain on a grid
     ages             any distribution of ages: averaged, drawn, bounded
     sampler          two arms whose answers another law draws, and corrections of that
     collapse         critical KL weights of many unequal arms and of sequences under a hot sampler
     group_size       where group-size invariance of the mean fails
-    gradient_flow    the potential that the mean update climbs; sharpness along the way, for any policy
-    size_family      bandits whose stiffness scales as M^-alpha
 
 Nothing here imports the simulation: a prediction and a measurement are independent witnesses. What `__init__.pyi`
 lists is imported when it is first used: most of it needs no JAX, which commands on logs should not wait for.

@@ -45,8 +45,8 @@ only; no source for the rest is known to us.
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from bandit_lab import _checks
 from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
@@ -104,7 +104,7 @@ def averaged_ages_threshold(weights: ArrayLike, momentum: float, convention: Con
     imaginary = side(grid).imag
     found = [Threshold(kappa(np.pi), "flip")]
     for i in np.flatnonzero(np.sign(imaginary[1:]) != np.sign(imaginary[:-1])):
-        angle = brentq(lambda w: float(side(w).imag), grid[i], grid[i + 1], xtol=1e-15)
+        angle = scipy.optimize.brentq(lambda w: float(side(w).imag), grid[i], grid[i + 1], xtol=1e-15)
         found.append(Threshold(kappa(angle), "neimark_sacker"))
     return min((one for one in found if one.kappa > 0), key=lambda one: one.kappa)
 
@@ -177,7 +177,7 @@ def drawn_ages_threshold(
         low, high = low / 2, low
     while excess(high) < 0:
         low, high = high, (high + top) / 2
-    return float(brentq(excess, low, high, xtol=1e-13 * top))
+    return float(scipy.optimize.brentq(excess, low, high, xtol=1e-13 * top))
 
 
 def _fed_back(kappa: float, shares: np.ndarray, mu: float, convention: Convention) -> float:

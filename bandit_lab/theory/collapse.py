@@ -181,15 +181,6 @@ def extinctions(means: np.ndarray, reference: np.ndarray, tau: float) -> list[tu
     return found
 
 
-def arm_bound(means: np.ndarray, reference: np.ndarray, tau: float, policy: np.ndarray) -> np.ndarray:
-    """[K] KL weights, reward per nat: at a fixed point `policy` [K] the weight is at least each of them (tau >= 1)."""
-    means, reference, policy = (np.asarray(x, float) for x in (means, reference, policy))
-    cold, drawn = 1 - 1 / _checks.positive("tau", tau), policy ** (1 / tau)
-    total = drawn.sum()
-    lifted = reference * np.exp(policy @ np.log(policy / reference))
-    return np.asarray(math.e * cold * (drawn @ means / total - means) * lifted**-cold / total)
-
-
 def collapse_asymptote(means: np.ndarray, reference: np.ndarray, tau: float) -> float:
     """e (1 - 1/tau) max_k (r_best - r_k) (ref_best/ref_k)^(1-1/tau), the limit of the critical weight as tau -> 1+."""
     means, reference = np.asarray(means, float), np.asarray(reference, float)

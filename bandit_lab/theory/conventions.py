@@ -21,18 +21,11 @@ Convention = Literal["heavy_ball", "ema", "nesterov"]
 Model = Literal["refresh", "lag", "pipeline", "random"]
 CONVENTIONS: tuple[str, ...] = ("heavy_ball", "ema", "nesterov")
 MODELS: tuple[str, ...] = ("refresh", "lag", "pipeline")
-OF_OPTIMIZER: dict[str, Convention] = {"sgd": "heavy_ball", "sgd_ema": "ema", "nesterov": "nesterov"}
-"""Optimisers by name -> their convention."""
 
 
 def as_convention(name: str) -> Convention:
     """`name` as a momentum convention, for callers that hold a text. Raises ValueError for another one."""
     return cast(Convention, _checks.choice("convention", name, CONVENTIONS))
-
-
-def as_model(name: str) -> Model:
-    """`name` as a staleness model of the linear theory, `random` included. Raises ValueError for another one."""
-    return cast(Model, _checks.choice("staleness", name, (*MODELS, "random")))
 
 
 _SUMMED = 256

@@ -13,15 +13,16 @@ below it the policy runs to the vertex. Otherwise one always exists.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.integrate import solve_ivp
-from scipy.optimize import brentq, minimize_scalar
+import scipy
 
 from bandit_lab import _checks
+from bandit_lab._root import root
 from bandit_lab.theory.signal import Signal, fisher, reward_hessian
 
 HUGE = 1e300
 """Stands for an infinite factor h where numbers have to stay finite."""
 _SCAN = 3000  # tilts
+_CLOSER = 9  # looks at a minimum, each an eighth as wide as the one before
 _SATURATED = 60.0  # logits: beyond, an arm's probability is below 1e-26
 _NEAR = 1e-3  # probability by which the end of the flow may miss the fixed point that it has settled to
 _FAR = 1e12  # tilt over the gap of the two best arms where the k3 gradient is followed to: pi falls like 1/tilt
@@ -47,7 +48,7 @@ def tilted_policy(means: np.ndarray, reference: np.ndarray, tilt: float, kl_esti
         return float(np.sum(reference / (margin + excess)) - 1)
 
     best = reference[excess == 0].sum()
-    margin = brentq(surplus, best * 0.5, 1 + excess.max(), xtol=1e-300, rtol=1e-15)
+    margin = root(surplus, best * 0.5, 1 + excess.max())
     policy = reference / (margin + excess)
     return policy / policy.sum()
 
@@ -101,7 +102,7 @@ def fixed_points(
         values = np.array([excess(x) for x in grid])
     found = []
     for i in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
-        x = brentq(excess, grid[i], grid[i + 1], xtol=1e-300, rtol=1e-14)
+        x = root(excess, grid[i], grid[i + 1])
         policy = tilted_policy(signal.means, reference, x, kl_estimator)
         draws = bool(values[i] > 0) and _turns_inward(signal, policy, kl_weight, kl_estimator)
         found.append(FixedPoint(policy, float(policy @ signal.means), x, signal.factor(policy), draws))
@@ -150,8 +151,11 @@ def critical_kl_weight(signal: Signal, reference: np.ndarray, kl_estimator: str 
     if values[-1] <= values[:-1].min() and values[-1] < values[-2] - 0.01 * (grid[-1] - grid[-2]):
         return None
     i = int(np.clip(np.argmin(values), 1, len(grid) - 2))
-    best = minimize_scalar(weight, bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-12})
-    return float(np.exp(best.fun))
+    for _ in range(_CLOSER):
+        grid = np.linspace(grid[i - 1], grid[i + 1], 17)
+        values = np.array([weight(x) for x in grid])
+        i = int(np.clip(np.argmin(values), 1, 15))
+    return float(np.exp(values[i]))
 
 
 def attracting_fixed_point(
@@ -209,10 +213,19 @@ def _settle(
 
     logits, span = np.log(start), 100.0 / max(kl_weight, 1e-6)
     for _ in range(8):
-        solution = solve_ivp(speed, (0.0, span), logits, method="LSODA", rtol=1e-8, atol=1e-10)
+        solution = scipy.integrate.solve_ivp(speed, (0.0, span), logits, method="LSODA", rtol=1e-8, atol=1e-10)
         logits = solution.y[:, -1]
         policy = _softmax(logits)
         if np.abs(speed(0.0, logits)).max() < 1e-9 or policy.max() > 1 - 1e-12:
             return policy
         span *= 4
     return _softmax(logits)
+
+
+def gap_drift(gap: np.ndarray, signal: Signal, reference_gap: float = 0.0, kl_weight: float = 0.0) -> np.ndarray:
+    """Mean drift of the gap of two arms, both logits trained, reverse KL: 2 p(1-p) [h (r1 - r2) - beta (x - x_ref)]."""
+    gap = np.asarray(gap, float)
+    policies = np.exp(-np.logaddexp(0.0, np.stack([-gap, gap], axis=-1)))
+    factor = np.array([signal.factor(p) for p in policies.reshape(-1, 2)]).reshape(gap.shape)
+    pull = factor * (signal.means[0] - signal.means[1]) - kl_weight * (gap - reference_gap)
+    return 2 * policies[..., 0] * policies[..., 1] * pull

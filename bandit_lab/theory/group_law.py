@@ -15,6 +15,7 @@ G = infinity, (J(1-J))^(-a/2). Mean-only: 1 - 1/G; leave-one-out and no baseline
 matter of the others.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -22,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, xlogy
 
 from bandit_lab import _checks
 
@@ -65,13 +65,15 @@ def binomial_weights(trials: int, success: ArrayLike, failure: ArrayLike | None 
     p = np.asarray(success, float)[..., None]
     q = 1 - p if failure is None else np.asarray(failure, float)[..., None]
     k, log_choose = _log_choose(trials)
-    return np.exp(log_choose + xlogy(k, p) + xlogy(trials - k, q))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        powers = np.where(k > 0, k * np.log(p), 0) + np.where(k < trials, (trials - k) * np.log(q), 0)
+    return np.exp(log_choose + powers)
 
 
 @lru_cache(maxsize=64)
 def _log_choose(trials: int) -> tuple[np.ndarray, np.ndarray]:
-    k = np.arange(trials + 1)
-    return k, gammaln(trials + 1) - gammaln(k + 1) - gammaln(trials - k + 1)
+    log_factorials = np.array([math.lgamma(n + 1) for n in range(trials + 1)])
+    return np.arange(trials + 1), log_factorials[-1] - log_factorials - log_factorials[::-1]
 
 
 def silent_rate(group_size: int, success: ArrayLike) -> np.ndarray:

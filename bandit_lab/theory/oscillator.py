@@ -27,10 +27,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.optimize import curve_fit
 
 from bandit_lab import _checks
-from bandit_lab._entire import atan_sqrt, decaying_pair, floating, namespace
+from bandit_lab._entire import decaying_pair, floating, namespace
 from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
 
 Real = Any  # a number, or an array of NumPy or JAX, traced or not
@@ -133,34 +132,3 @@ def response(osc: Oscillator, time: Real, initial: Real, final: Real, velocity: 
     `displacement` so that all regimes are one smooth formula. `time` [T] in steps.
     """
     return displacement(osc, time, initial - final, velocity) + final
-
-
-def fastest_improvement(osc: Oscillator) -> Any:
-    """Time [steps] at which the response from rest improves fastest: ln(r_f/r_s)/(r_f - r_s), all regimes smooth.
-
-    Equals atan(sqrt q)/(a sqrt q) with a = gamma/2m, q = 4 m K/gamma^2 - 1; 1/a when critical, 0 at mass 0.
-    """
-    ratio = 4.0 * osc.mass * osc.stiffness / osc.damping**2 - 1.0
-    return 2.0 * osc.mass / osc.damping * atan_sqrt(namespace(ratio).maximum(ratio, -1.0 + 1e-15))
-
-
-def nearest_exponential(time: np.ndarray, curve: np.ndarray) -> tuple[float, float, float]:
-    """(plateau, time scale, mean squared misfit) of plateau - gain exp(-t/tau) nearest to a noise-free curve [T].
-
-    Least squares; tau starts at 1, so that `time` [T] counts in units of about the time scale.
-    """
-
-    def law(t: np.ndarray, top: float, tau: float, gain: float) -> np.ndarray:
-        return top - gain * np.exp(-t / tau)
-
-    best, _ = curve_fit(law, time, curve, p0=(curve[-1], 1.0, 1.0))
-    return float(best[0]), float(best[1]), float(np.mean((law(time, *best) - curve) ** 2))
-
-
-def beyond_exponential(damping_ratio: np.ndarray, gone: np.ndarray) -> np.ndarray:
-    """How much of the gap is left from rest beyond exp(-s), to first order in 1/(4 zeta^2). Derived in this module.
-
-    damping_ratio: zeta [...]. gone: s [T], time in units of damping/stiffness. Returns [..., T].
-    """
-    excess = 0.25 / np.asarray(damping_ratio)[..., None] ** 2
-    return excess * ((1 - gone) * np.exp(-gone) - np.exp(-gone / excess))

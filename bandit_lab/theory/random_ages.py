@@ -17,13 +17,11 @@ Stability in mean square implies that almost every run decays; between the mean-
 decay typically while their mean square grows. The Lyapunov exponent is estimated by a product of drawn steps.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from scipy.optimize import brentq
-from scipy.sparse.linalg import LinearOperator, eigs
+import scipy
 
 from bandit_lab import _checks
+from bandit_lab._root import root
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
 from bandit_lab.theory.stability import first_unstable_learning_rate
@@ -105,7 +103,7 @@ def mean_square_threshold(mean_age: float, momentum: float, convention: Conventi
     grid = np.linspace(top - 14, top, 400)
     values = np.array([excess(g) for g in grid])
     i = int(np.argmax(values >= 0))
-    return float(np.exp(brentq(excess, grid[i - 1], grid[i], xtol=1e-14)))
+    return float(np.exp(root(excess, grid[i - 1], grid[i])))
 
 
 def mean_square_radius(
@@ -139,84 +137,8 @@ def mean_square_radius(
     if size * size < 30:
         dense = np.array([apply(row) for row in np.eye(size * size)]).T
         return float(np.abs(np.linalg.eigvals(dense)).max())
-    operator = LinearOperator((size * size, size * size), matvec=apply, dtype=float)
-    top = eigs(operator, k=1, which="LM", v0=np.eye(size).ravel(), return_eigenvectors=False, tol=1e-12)
+    operator = scipy.sparse.linalg.LinearOperator((size * size, size * size), matvec=apply, dtype=float)
+    top = scipy.sparse.linalg.eigs(
+        operator, k=1, which="LM", v0=np.eye(size).ravel(), return_eigenvectors=False, tol=1e-12
+    )
     return float(np.abs(top[0]))
-
-
-class Exponent(NamedTuple):
-    """Lyapunov exponent per step and its standard error over independent chains."""
-
-    value: float
-    standard_error: float
-
-
-def lyapunov_exponent(
-    kappa: float,
-    weights: np.ndarray,
-    momentum: float,
-    convention: Convention = "heavy_ball",
-    steps: int = 4000,
-    chains: int = 256,
-    seed: int = 0,
-) -> Exponent:
-    """Growth rate of log|x| with ages drawn from `weights` [M + 1]: mean over chains and its standard error.
-
-    Monte Carlo of the linear recursion alone (no bandit); the first tenth of the steps is discarded. The same seed
-    draws the same ages for every kappa. Chains that hit zero exactly (possible at kappa = 1 only) are left out.
-    """
-    rng, mu = np.random.default_rng(seed), momentum
-    weights = np.asarray(weights, float)
-    memory, rows = len(weights), np.arange(chains)
-    force = kappa * gain(mu, convention)
-    history = rng.normal(size=(chains, memory))
-    velocity, total, start = np.zeros(chains), np.zeros(chains), steps // 10
-    alive = np.ones(chains, bool)
-    levels = np.cumsum(weights)
-    for t in range(steps):
-        now = t % memory
-        age = np.minimum(np.searchsorted(levels, rng.random(chains)), memory - 1)
-        push = -force * history[rows, (now - age) % memory]
-        velocity = mu * velocity + push
-        step = push + mu * velocity if convention == "nesterov" else velocity
-        history[:, (now + 1) % memory] = history[:, now] + step
-        if t % 16 == 15:
-            scale = np.sqrt((history**2).mean(1) + velocity**2)
-            alive &= scale > 0
-            scale = np.where(alive, scale, 1.0)
-            history /= scale[:, None]
-            velocity = velocity / scale
-            total += np.log(scale) if t >= start else 0.0
-    kept = sum(16 for t in range(15, steps, 16) if t >= start)
-    total = total[alive] / kept
-    return Exponent(float(total.mean()), float(total.std(ddof=1) / np.sqrt(len(total))))
-
-
-def lyapunov_threshold(
-    mean_age: float,
-    momentum: float,
-    maximum: int,
-    convention: Convention = "heavy_ball",
-    tail: str = "redraw",
-    steps: int = 4000,
-    chains: int = 256,
-    seed: int = 0,
-) -> tuple[float, float]:
-    """(kappa, standard error) at which the Lyapunov exponent changes sign; ages truncated at `maximum`.
-
-    Bisection with common random numbers between the mean-square threshold and 40 times it; the error is the exponent's
-    over its slope in log kappa. Raises ValueError if no sign change lies there.
-    """
-    weights = geometric_weights(mean_age, maximum, tail)
-
-    def exponent(log_kappa: float) -> float:
-        return lyapunov_exponent(float(np.exp(log_kappa)), weights, momentum, convention, steps, chains, seed).value
-
-    low = float(np.log(0.8 * mean_square_threshold(mean_age, momentum, convention)))
-    high = low + float(np.log(40.0))
-    _checks.require(exponent(low) < 0 < exponent(high), "refresh_interval", "a sign change of the exponent", mean_age)
-    root = brentq(exponent, low, high, xtol=1e-4)
-    kappa = float(np.exp(root))
-    slope = (exponent(root + 0.05) - exponent(root - 0.05)) / 0.1
-    error = lyapunov_exponent(kappa, weights, momentum, convention, steps, chains, seed).standard_error
-    return kappa, float(kappa * error / abs(slope))

@@ -180,8 +180,3 @@ def one_good_arm(
     lead = math.log(_checks.integer("others", others, 1))
     moved = replace(acting, xi=acting.xi + (1 / acting.tau - 1) * lead)
     return SampledTwoArms(BinarySignal(law, success), moved, -lead)
-
-
-def hot_asymptote(tau: float) -> float:
-    """e (1 - 1/tau), the mean-only critical KL weight of two fixed arms as tau -> 1 from above. Derived here."""
-    return float(math.e * (1 - 1 / _checks.positive("tau", tau)))

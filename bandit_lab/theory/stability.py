@@ -14,7 +14,7 @@ import math
 from typing import Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from bandit_lab import _checks
 from bandit_lab.theory.block_map import LinearLoop, Matrix, assemble_block
@@ -113,7 +113,7 @@ def _refine(loop: LinearLoop, interval: float, low: float, high: float) -> Cross
     start, stop = math.log(low), math.log(high)
     if excess(start) >= 0:
         return Crossing(low, kind_of(multipliers(loop, low, interval)[0]), "unstable at the start of the scan")
-    rate = math.exp(brentq(excess, start, stop, xtol=1e-15, rtol=1e-15))
+    rate = math.exp(scipy.optimize.brentq(excess, start, stop, xtol=1e-15, rtol=1e-15))
     return Crossing(rate, kind_of(multipliers(loop, rate, interval)[0]))
 
 

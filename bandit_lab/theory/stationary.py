@@ -105,12 +105,6 @@ def _propagate(
     return covariance, total / steps
 
 
-def on_policy_variance(learning_rate: float, stiffness: float, momentum: float, noise: float) -> float:
-    """Var(x) [logit^2] at N = 1, heavy ball: eta^2 s^2 (1+mu)/(kappa (1-mu)(2(1+mu)-kappa)), `noise` = s^2."""
-    kappa = learning_rate * stiffness
-    return learning_rate**2 * noise * (1 + momentum) / (kappa * (1 - momentum) * (2 * (1 + momentum) - kappa))
-
-
 def small_step_variance(learning_rate: float, stiffness: float, momentum: float, noise: float) -> float:
     """Its small-step limit eta s^2/(2 K (1-mu)), the same for every staleness model: a temperature."""
     return learning_rate * noise / (2 * stiffness * (1 - momentum))

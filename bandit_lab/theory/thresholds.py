@@ -36,7 +36,7 @@ import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 
 from bandit_lab import _checks
 from bandit_lab.theory.conventions import (
@@ -138,17 +138,6 @@ def oscillation_onset(
     return top / (sums.drift * place - _offset(sums, length, momentum)) / scale
 
 
-def oscillation_window(
-    refresh_interval: int, momentum: float, convention: Convention = "heavy_ball"
-) -> tuple[float, float]:
-    """(kappa_-, kappa_+) between which model `refresh` has a complex pair: (1-mu)(1-m)/(sqrt N +- sqrt a)^2."""
-    check_loop("refresh", refresh_interval, momentum, convention)
-    sums = block_sums(refresh_interval, momentum, convention)
-    top = (1 - momentum) * (1 - sums.decay) / gain(momentum, convention)
-    roots = math.sqrt(refresh_interval), math.sqrt(sums.carry)
-    return top / (roots[0] + roots[1]) ** 2, top / (roots[0] - roots[1]) ** 2
-
-
 def _offset(sums: BlockSums, length: int, momentum: float) -> float:
     return -(sums.carry - length * sums.decay) / (1 - momentum)
 
@@ -180,7 +169,9 @@ def _first_crossing(sums: BlockSums, length: int, behind: int, momentum: float, 
     for target in {float(side + turn) for side in (angle, -angle) for turn in turns}:
         shifted = values - target
         for i in np.flatnonzero((shifted[:-1] < 0) & (shifted[1:] >= 0) | (shifted[:-1] > 0) & (shifted[1:] <= 0)):
-            w = brentq(lambda x, y=target: float(phase(x)) - y, grid[i], grid[i + 1], xtol=1e-15, rtol=1e-14)
+            w = scipy.optimize.brentq(
+                lambda x, y=target: float(phase(x)) - y, grid[i], grid[i + 1], xtol=1e-15, rtol=1e-14
+            )
             if w < np.pi * (1 - 1e-12) or angle != 0:
                 candidates.append(Threshold(kappa(w), "neimark_sacker"))
     return min(candidates)
@@ -208,4 +199,4 @@ def _collision(sums: BlockSums, length: int, behind: int, momentum: float) -> fl
     values = slope(grid)
     i = int(np.argmax(values > 0))
     _checks.require(bool(values[i] > 0), "momentum", "a value whose multipliers can be resolved", momentum)
-    return float(brentq(slope, grid[i - 1], grid[i], xtol=1e-300, rtol=1e-15))
+    return float(scipy.optimize.brentq(slope, grid[i - 1], grid[i], xtol=1e-300, rtol=1e-15))

@@ -153,6 +153,11 @@ class TwoArmChain:
             mass = mass @ self.kernel
         return mass
 
+    def collapsed(self, gap: float, blocks: int, start: float = 0.0) -> float:
+        """Probability that the gap lies beyond `gap` after `blocks` blocks from `start`. ValueError off the grid."""
+        _checks.require(self.low < gap < self.high, "gap", "a gap inside the grid", gap)
+        return float(self.evolve(self.start(start), blocks)[self.grid > gap].sum())
+
     def mean_probability(self, blocks: int, last: int, gap: float = 0.0) -> float:
         """Mean probability of arm 1 at block points, averaged over the `last` of `blocks` blocks, from `gap`."""
         mass, total = self.start(gap), 0.0

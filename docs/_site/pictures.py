@@ -20,6 +20,7 @@ from bandit_lab import theory
 from bandit_lab.app.plots import style as s
 from bandit_lab.theory.conventions import Model
 from experiments.shared.sheet import name_level, plain_log, ticks_at
+from experiments.shared.theory.adaptive import adaptive_threshold, noise_second_moment
 from experiments.shared.theory.two_cycle import flip_slope, two_cycle
 
 FOLDER = Path(__file__).resolve().parents[1] / "pictures"
@@ -383,10 +384,8 @@ def adam(figure: Figure) -> None:
         law = theory.GroupLaw("grpo", size)
         signal = theory.BinarySignal(law, (0.9, 0.1))
         point = theory.settled_point(signal, EVEN, 1.0, EVEN)
-        moment = theory.noise_second_moment(theory.binary_covariance(law, signal.means, point.policy))
-        held.append(
-            theory.adaptive_threshold(theory.stiffness_split(signal, point.policy, 1.0), moment, "refresh", 4).kappa
-        )
+        moment = noise_second_moment(theory.binary_covariance(law, signal.means, point.policy))
+        held.append(adaptive_threshold(theory.stiffness_split(signal, point.policy, 1.0), moment, "refresh", 4).kappa)
     left.plot(sizes, held, color=s.BLUE, marker="o", markersize=3.5)
     left.plot(sizes, held[-1] * (sizes / sizes[-1]) ** -0.5, **s.LAW, label="$\\propto 1/\\sqrt{G}$")
     left.set(xscale="log", yscale="log", xlabel="group size $G$", ylabel="held threshold, $\\eta$")

@@ -3,9 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab import simulation, theory
+from bandit_lab import simulation
 from bandit_lab.bandits.modes import modes
 from bandit_lab.grpo import Hyper, Learner
+from experiments.shared.theory.two_arm import sinh_law
 
 
 def curve(bandit, rate, steps):
@@ -20,7 +21,7 @@ def test_equal_arms_within_modes_are_two_arms_with_another_time_scale():
     time = rate * np.arange(steps + 1)
 
     def law(c):
-        return theory.sinh_law(jnp.asarray(time * c / 2), -np.log(3.0))
+        return sinh_law(jnp.asarray(time * c / 2), -np.log(3.0))
 
     assert np.max(np.abs(limit - law(1 / 2 + 1 / 6))) < 1e-4
     assert np.max(np.abs(limit - law(2.0))) > 0.1

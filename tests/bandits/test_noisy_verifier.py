@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab import simulation, theory
+from bandit_lab import simulation
 from bandit_lab.bandits import expected_reward
 from bandit_lab.bandits.noisy_verifier import noisy_verifier
 from bandit_lab.grpo import GRPO, DrGRPO, Hyper, Learner
+from experiments.shared.theory.two_arm import noisy_verifier_curve, perfect_verifier_law
 
 RATE, STEPS, EVERY = 0.02, 1000, 50
 
@@ -27,13 +28,13 @@ def test_the_trajectory_is_the_closed_form_in_the_limit_of_small_steps(tpr, fpr)
     coarse, fine = success(bandit, RATE, STEPS)[::EVERY], success(bandit, RATE / 2, 2 * STEPS)[:: 2 * EVERY]
     time = RATE * np.arange(0, STEPS + 1, EVERY)
     start = 1 / (1 + np.exp(-1.4))
-    bad = theory.noisy_verifier_curve(time, start, tpr, fpr)
+    bad = noisy_verifier_curve(time, start, tpr, fpr)
     limit = 1 - (2 * fine - coarse)
     assert np.max(np.abs(limit - bad)) <= 1e-4
     if (tpr, fpr) == (1.0, 0.0):
-        assert np.max(np.abs(limit - np.asarray(theory.perfect_verifier_law(time, start)))) <= 1e-4
+        assert np.max(np.abs(limit - np.asarray(perfect_verifier_law(time, start)))) <= 1e-4
     if tpr != fpr:
-        assert np.max(np.abs(limit - theory.noisy_verifier_curve(time, start, fpr, tpr))) > 1e-3
+        assert np.max(np.abs(limit - noisy_verifier_curve(time, start, fpr, tpr))) > 1e-3
 
 
 def _settings(count, arms=4):

@@ -29,6 +29,7 @@ from bandit_lab.measure import (
     unsampled_reason,
 )
 from bandit_lab.theory.fixed_points import mean_drift
+from experiments.shared.theory.adaptive import decayed_fixed_point
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ def test_adamw_has_the_threshold_of_its_own_decay():
     )
     signal = theory.BinarySignal(theory.GroupLaw("grpo", size), (0.9, 0.1))
     reference = np.full(2, 0.5)
-    rest = theory.decayed_fixed_point(signal, reference, 1.0, decay, np.array([1.0, -1.0]))
+    rest = decayed_fixed_point(signal, reference, 1.0, decay, np.array([1.0, -1.0]))
 
     def drift(logits):
         return mean_drift(signal, reference, 1.0, logits)

@@ -28,6 +28,7 @@ from bandit_lab.measure.frozen_moment import freeze_second_moment
 from bandit_lab.simulation import drift_of, run, sampled
 from experiments.shared.measure.adaptive import noisy_state
 from experiments.shared.measure.response import mean_response
+from experiments.shared.theory.adaptive import adam_mean_curve, adaptive_threshold, noise_second_moment
 
 SUCCESS, KL_WEIGHT, BETA2 = (0.8, 0.3), 0.5, 0.99
 FIVE = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1, 0.4))
@@ -66,12 +67,12 @@ def test_held_threshold_is_the_preconditioned_closed_form(bandit, model, interva
     bandit = FIVE if bandit == "five" else two_arm(SUCCESS)
     subject = made(8, bandit=bandit, staleness=model, eps=1e-3)
     split, noise = predicted_split(8, bandit, 1.0)
-    moment = theory.noise_second_moment(noise)
+    moment = noise_second_moment(noise)
     seen = floquet(subject, "finite_group", Hyper(0.01, beta1, interval, 1.0))
     np.testing.assert_allclose(seen.second_moment[0], moment, rtol=1e-9)
     assert seen.moment_source == "exact"
     found = floquet_threshold(subject, "finite_group", beta1, interval, 1.0)
-    expected = theory.adaptive_threshold(split, moment, model, interval, beta1, 1e-3)
+    expected = adaptive_threshold(split, moment, model, interval, beta1, 1e-3)
     assert found.learning_rate == pytest.approx(expected.kappa, rel=1e-8)
     assert found.kind == expected.bifurcation
 
@@ -268,7 +269,7 @@ def test_mean_curve_depends_on_the_group_size_as_predicted(size, other):
 
 def mean_curve(size, steps):
     law, uniform = theory.GroupLaw("dr_grpo", size), np.full(2, 0.5)
-    return theory.adam_mean_curve(law, SUCCESS, uniform, KL_WEIGHT, 0.01, steps, 0.9, BETA2)
+    return adam_mean_curve(law, SUCCESS, uniform, KL_WEIGHT, 0.01, steps, 0.9, BETA2)
 
 
 def test_predicted_mean_curve_is_that_of_the_moments_of_every_batch():

@@ -13,10 +13,10 @@ from bandit_lab.measure import find_fixed_point, generic_direction, measure_stif
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
-    lyapunov_threshold,
     mean_square_threshold,
 )
 from experiments.shared.random_ages import Random, age_at, age_shares
+from experiments.shared.theory.lyapunov import lyapunov_threshold
 
 ARMS = two_arm((0.9, 0.1))
 

@@ -7,8 +7,6 @@ from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.bandits import two_arm
-from bandit_lab.measure.outcome import sampled_boundary
-from bandit_lab.theory.escape import diffusion, kramers_rate, practical_learning_rate
 from bandit_lab.theory.two_arm_chain import TwoArmChain
 
 STIFFNESS = 0.13820496  # two Bernoulli arms (0.9, 0.1), GRPO, KL weight 1, infinite groups
@@ -84,12 +82,11 @@ def test_hot_runs_collapse_below_the_threshold(size, expected):
 def test_escape_over_a_barrier():
     """Two fixed arms, G = 100, KL weight 1.55: an interior well and another close to the vertex. 2,048 seeds x 3,000.
 
-    Rate out of the well against the chain's exact one: 4 standard errors and 5 % of the grid; Kramers' within a factor
-    of two. Planted: noise of twice the variance in Kramers' formula (half the barrier) misses it.
+    Rate out of the well against the chain's exact one: 4 standard errors and 5 % of the grid. Planted: half of it.
     """
     law = theory.GroupLaw("grpo", 100)
     signal = theory.BinarySignal(law, (1.0, 0.0))
-    well, top, far = (p.tilt for p in theory.fixed_points(signal, np.array([0.5, 0.5]), 1.55))
+    well, _, far = (p.tilt for p in theory.fixed_points(signal, np.array([0.5, 0.5]), 1.55))
     trained = learner("grpo", two_arm((1.0, 0.0)), group_size=100)
     for rate in (1.0, 2.0):
         theta = np.array([[well / 2, -well / 2]])
@@ -98,34 +95,4 @@ def test_escape_over_a_barrier():
         exact = TwoArmChain((1.0, 0.0), law, 1.55, rate, 1, low=-4.0, high=9.0, spacing=0.03)
         expected = exact.escape(exact.grid < far)[0]
         assert abs(found.value[0] - expected) <= 4 * found.error[0] + 0.05 * expected
-        process = diffusion(signal, 1.55, rate, gap=np.linspace(-6, 9, 3001))
-        assert 0.5 < kramers_rate(process, well, top) / found.value[0] < 2
-        hotter = process._replace(
-            spread=2 * process.spread,
-            potential=0.5 * (process.potential - np.log(process.spread)) + np.log(process.spread),
-        )
-        assert kramers_rate(hotter, well, top) > 2 * found.value[0]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("size", "prompts", "interval"), [(8, 1, 4), (8, 4, 4), (32, 1, 4), (8, 1, 1)])
-def test_practical_boundary(size, prompts, interval):
-    """Learning rate at which 30 % of the runs stand collapsed (log-odds > 4.6) after 400 steps, 1,024 seeds.
-
-    Interpolated between four learning rates around the chain's prediction: within 8 %, and well below the deterministic
-    threshold. Planted: the prediction for four times as many prompts.
-    """
-    deterministic = 2 / (interval * STIFFNESS)
-
-    def boundary(prompts):
-        exact = chain(size, 1.0, interval, prompts, spacing=0.15, low=-10.0, high=18.0)
-        return practical_learning_rate(exact, deterministic, 4.6, 400, 0.3, tolerance=0.03)
-
-    predicted = boundary(prompts)
-    rates = predicted * np.array([0.7, 0.9, 1.1, 1.3])
-    share = np.mean(watched(size, rates, interval, -np.inf, np.inf, 400, prompts=prompts, start=0.0).final_gap > 4.6, 1)
-    found = sampled_boundary(rates, share[None], 0.3)[0]
-    assert found == pytest.approx(predicted, rel=0.08)
-    assert found < 0.8 * deterministic
-    colder = boundary(4 * prompts)
-    assert colder is None or abs(found / colder - 1) > 0.08
+        assert abs(found.value[0] - 0.5 * expected) > 4 * found.error[0] + 0.05 * expected

@@ -12,7 +12,8 @@ from bandit_lab import theory
 from bandit_lab.bandits import BANDITS as REGISTERED, k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer, weighs_groups
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate, measure_stiffness
-from bandit_lab.measure.floquet import Floquet, floquet, floquet_intervals, floquet_threshold
+from bandit_lab.measure.floquet import Floquet, floquet, floquet_threshold
+from experiments.shared.measure.boundaries import floquet_intervals
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 

@@ -7,9 +7,9 @@ from settings import cells, learner, nightly_but
 from bandit_lab import theory
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Ratio
-from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, refresh_interval_boundary
-from bandit_lab.measure.floquet import floquet_intervals
+from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction
 from bandit_lab.simulation import run, trajectories
+from experiments.shared.measure.boundaries import floquet_intervals, refresh_interval_boundary
 from experiments.shared.theory.long_block import settle, success_recurrence
 
 ALL_INTERVALS = np.arange(1, 401)

@@ -9,13 +9,11 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ESTIMATORS
 from bandit_lab.measure import (
     find_fixed_point,
-    first_overshoot,
     generic_direction,
     growth_rate,
     learning_rate_boundary,
     learning_rate_onset,
     measure_stiffness,
-    refresh_interval_boundary,
     stiffest_mode,
 )
 from bandit_lab.measure.onset import RESOLUTION
@@ -28,6 +26,7 @@ from bandit_lab.theory import (
     oscillation_onset,
     stiffness_split,
 )
+from experiments.shared.measure.boundaries import first_overshoot, refresh_interval_boundary
 
 TOLERANCE = 1e-3
 GRID = np.geomspace(1e-5, 1e2, 29)

@@ -9,8 +9,8 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.measure import find_fixed_point, measure_stiffness
 from bandit_lab.simulation import run
 from bandit_lab.theory import discrete_response, oscillator, response
-from bandit_lab.theory.size_family import time_constant
-from bandit_lab.theory.two_arm import mean_only_law, sinh_law
+from experiments.shared.theory.size_family import time_constant
+from experiments.shared.theory.two_arm import mean_only_law, sinh_law
 
 
 def mean_curve(advantage, rewards, rate, steps, momentum=0.0, kl_weight=0.0, start=(0.0, 0.0)):

@@ -6,14 +6,6 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from bandit_lab.theory.adaptive import (
-    adaptive_threshold,
-    decayed_fixed_point,
-    noise_second_moment,
-    precondition,
-    preconditioner_spread,
-    self_consistent_moment,
-)
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.fixed_points import fixed_points, mean_drift
 from bandit_lab.theory.gradient_noise import binary_covariance
@@ -21,6 +13,13 @@ from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.signal import BinarySignal
 from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.stiffness import Split, stiffness_split
+from experiments.shared.theory.adaptive import (
+    adaptive_threshold,
+    decayed_fixed_point,
+    noise_second_moment,
+    precondition,
+    self_consistent_moment,
+)
 
 FIVE, REFERENCE = (0.9, 0.7, 0.45, 0.2, 0.05), np.array([0.1, 0.15, 0.3, 0.25, 0.2])
 
@@ -108,17 +107,6 @@ def test_self_consistent_moment_exceeds_the_plain_one_and_agrees_for_small_steps
     limit = adaptive_threshold(split, plain, "refresh", 8).kappa
     near = self_consistent_moment(split, noise, 0.9 * limit, 8)
     assert (near > 1.02 * plain).all()
-
-
-def test_preconditioner_spread_of_a_gaussian_second_moment():
-    """Monte Carlo of v with Gaussian draws: relative std of 1/sqrt(v) within 5 % (first order in 1 - beta2)."""
-    rng, v, values = np.random.default_rng(8), np.ones(4000), []
-    for t in range(2000):
-        v = 0.99 * v + 0.01 * rng.normal(size=4000) ** 2
-        if t > 1500 and t % 50 == 0:
-            values.append(v**-0.5)
-    found = np.std(values) / np.mean(values)
-    assert found == pytest.approx(preconditioner_spread(0.99), rel=0.05)
 
 
 def test_weight_decay_moves_the_fixed_point():

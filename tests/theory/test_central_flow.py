@@ -16,7 +16,7 @@ from bandit_lab.bandits.neural import neural
 from bandit_lab.grpo import STALENESS, Gradient, Hyper, Learner, init
 from bandit_lab.simulation.group_moment import group_moments
 from bandit_lab.simulation.rollout import rollout
-from experiments.shared.theory import central_flow
+from experiments.shared.theory import central_flow, gradient_flow
 from experiments.shared.theory.central_flow import GroupUpdate, central_path, group_sharpness, groups_of
 from experiments.shared.theory.edge_of_stability import edge
 
@@ -35,7 +35,7 @@ def settings(kind: str) -> tuple[str, int, float, float, int]:
 
 
 def groups(size=SIZE, prompts=PROMPTS) -> GroupUpdate:
-    return groups_of(theory.climb_of(BANDIT, WEIGHT), theory.GroupLaw("grpo", size), prompts)
+    return groups_of(gradient_flow.climb_of(BANDIT, WEIGHT), theory.GroupLaw("grpo", size), prompts)
 
 
 def closed(kind: str) -> np.ndarray:

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.two_arm import mean_only_law, sinh_law
 from experiments.shared.theory.contextual import Prompts, contextual_curve, prompt_gradients
+from experiments.shared.theory.two_arm import mean_only_law, sinh_law
 
 TIME = np.linspace(0, 60, 13)
 

@@ -7,9 +7,10 @@ import pytest
 
 from bandit_lab import theory
 from bandit_lab.bandits.neural import neural
+from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.edge_of_stability import edge, edge_along_flow
 
-CLIMB = theory.climb_of(neural(2, 2, 2, width=3), 0.1)
+CLIMB = gradient_flow.climb_of(neural(2, 2, 2, width=3), 0.1)
 DURATION, SIZE, INTERVAL = 9.0, 0.05, 4
 TIMES = np.linspace(0, DURATION, 41)[1:]
 
@@ -17,7 +18,7 @@ TIMES = np.linspace(0, DURATION, 41)[1:]
 @pytest.fixture(scope="module")
 def flow():
     """Stiffness [40] at the places at which multipliers are looked at; it rises at the end."""
-    return theory.sharpness(CLIMB, "grpo", theory.follow(CLIMB, "grpo", TIMES, SIZE))
+    return gradient_flow.sharpness(CLIMB, "grpo", gradient_flow.follow(CLIMB, "grpo", TIMES, SIZE))
 
 
 def found(estimator: str, rate: float, advantage: str = "grpo") -> float:
@@ -58,8 +59,8 @@ def test_without_a_fresh_part_it_is_the_closed_form(flow):
 
 def test_without_a_stale_part_the_edge_does_not_depend_on_the_interval():
     """ratio, no std: 2/eta, that of N = 1."""
-    path = theory.follow(CLIMB, "dr_grpo", TIMES, SIZE)
-    flow = theory.sharpness(CLIMB, "dr_grpo", path)
+    path = gradient_flow.follow(CLIMB, "dr_grpo", TIMES, SIZE)
+    flow = gradient_flow.sharpness(CLIMB, "dr_grpo", path)
     rate = 4 / (flow[-1] + flow[0])
     apart = np.max(np.abs(np.diff(flow))) / 40
     assert abs(found("ratio", rate, "dr_grpo") - 2 / rate) < apart

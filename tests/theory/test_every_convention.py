@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from bandit_lab.theory import oscillator, period
-from bandit_lab.theory.adaptive import adaptive_threshold, self_consistent_moment
 from bandit_lab.theory.ages import (
     averaged_ages_onset,
     averaged_ages_threshold,
@@ -24,20 +23,20 @@ from bandit_lab.theory.fluctuation import correlation, spectrum
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
     geometric_weights,
-    lyapunov_exponent,
-    lyapunov_threshold,
     mean_square_map,
     mean_square_radius,
     mean_square_threshold,
 )
-from bandit_lab.theory.size_family import time_constant
 from bandit_lab.theory.stability import first_unstable_learning_rate, spectral_radius, unstable_intervals
 from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.stiffness import Split
-from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, oscillation_onset, oscillation_window
-from bandit_lab.theory.two_arm import effective_time
+from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, oscillation_onset
+from experiments.shared.theory.adaptive import adaptive_threshold, self_consistent_moment
 from experiments.shared.theory.edge_of_stability import edge
+from experiments.shared.theory.lyapunov import lyapunov_exponent, lyapunov_threshold
+from experiments.shared.theory.size_family import time_constant
 from experiments.shared.theory.slow_start import inertial_curve
+from experiments.shared.theory.two_arm import effective_time
 
 OLDEST = 60
 """Steps that drawn ages are remembered by the witness; mean age 1 leaves 2^-60 beyond."""
@@ -135,16 +134,6 @@ def test_threshold_and_onset_are_those_of_the_steps(model, convention, interval,
     for rate, rings in ((onset * (1 - 1e-4), False), (onset * (1 + 1e-4), True)):
         top = steps.multipliers(rate)[0]
         assert (abs(top.imag) > 1e-7 or top.real < 0) == rings
-
-
-@pytest.mark.parametrize("convention", CONVENTIONS)
-@pytest.mark.parametrize(("interval", "momentum"), [(1, 0.5), (2, 0.9), (5, 0.3)])
-def test_the_complex_window_is_that_of_the_steps(convention, interval, momentum):
-    """Both ends, in every convention: a pair within, two real multipliers outside."""
-    steps = scalar("refresh", convention, interval, momentum)
-    low, high = oscillation_window(interval, momentum, convention)
-    for rate, within in ((low * 0.999, False), (low * 1.001, True), (high * 0.999, True), (high * 1.001, False)):
-        assert (np.max(np.abs(steps.multipliers(rate).imag)) > 1e-6) == within
 
 
 @every_loop

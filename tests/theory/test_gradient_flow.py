@@ -4,19 +4,19 @@ import jax
 import numpy as np
 import pytest
 
-from bandit_lab import theory
 from bandit_lab.bandits.neural import neural
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, Learner
 from bandit_lab.simulation import drift_of
-from bandit_lab.theory.gradient_flow import off_policy_drift
 from experiments.shared.measure.leading import leading_stiffness, stiffness_along
+from experiments.shared.theory import gradient_flow
+from experiments.shared.theory.gradient_flow import off_policy_drift
 
 BANDIT = neural(2, 2, 2, width=3)
 WEIGHT = 0.3
 
 
-def climb(bandit=BANDIT) -> theory.Climb:
-    return theory.climb_of(bandit, WEIGHT)
+def climb(bandit=BANDIT) -> gradient_flow.Climb:
+    return gradient_flow.climb_of(bandit, WEIGHT)
 
 
 def elsewhere(seed: int) -> jax.Array:
@@ -24,8 +24,8 @@ def elsewhere(seed: int) -> jax.Array:
     return start + 0.5 * jax.random.normal(jax.random.key(seed), start.shape)
 
 
-@pytest.mark.parametrize("advantage", theory.gradient_flow.ADVANTAGES)
-@pytest.mark.parametrize("estimator", theory.gradient_flow.ESTIMATORS)
+@pytest.mark.parametrize("advantage", gradient_flow.ADVANTAGES)
+@pytest.mark.parametrize("estimator", gradient_flow.ESTIMATORS)
 def test_the_off_policy_drift_is_that_of_the_simulation(advantage, estimator):
     learner = Learner(BANDIT, ADVANTAGES[advantage](), ESTIMATORS[estimator]())
     simulated = jax.jit(drift_of(learner, "mean_field"))(elsewhere(1), elsewhere(2), WEIGHT)
@@ -35,9 +35,9 @@ def test_the_off_policy_drift_is_that_of_the_simulation(advantage, estimator):
     assert np.max(np.abs(other - simulated)) > 1e-3 or (advantage, estimator) == ("dr_grpo", "ratio")
 
 
-@pytest.mark.parametrize("advantage", theory.gradient_flow.ADVANTAGES)
+@pytest.mark.parametrize("advantage", gradient_flow.ADVANTAGES)
 def test_on_policy_it_is_the_gradient_of_the_potential(advantage):
-    slope = jax.grad(lambda theta: theory.potential(climb(), advantage, theta))(elsewhere(1))
+    slope = jax.grad(lambda theta: gradient_flow.potential(climb(), advantage, theta))(elsewhere(1))
     drift = off_policy_drift(climb(), advantage, "frozen", elsewhere(1), elsewhere(1))
     np.testing.assert_allclose(slope, drift, rtol=1e-9, atol=1e-13)
 
@@ -47,9 +47,9 @@ def test_sharpness_by_two_routes():
     places = np.stack([elsewhere(1), elsewhere(2)])
     learner = Learner(BANDIT)
     each = [leading_stiffness(learner, "mean_field", WEIGHT, place).values[0].real for place in places]
-    hessian = jax.hessian(lambda theta: theory.potential(climb(), "grpo", theta))
+    hessian = jax.hessian(lambda theta: gradient_flow.potential(climb(), "grpo", theta))
     dense = [np.linalg.eigvalsh(-hessian(jax.numpy.asarray(place)))[-1] for place in places]
-    np.testing.assert_allclose(theory.sharpness(climb(), "grpo", places), dense, rtol=1e-7)
+    np.testing.assert_allclose(gradient_flow.sharpness(climb(), "grpo", places), dense, rtol=1e-7)
     np.testing.assert_allclose(dense, each, rtol=1e-6)
     np.testing.assert_allclose(stiffness_along(learner, "mean_field", WEIGHT, places), dense, rtol=1e-6)
     assert abs(dense[0] / dense[1] - 1) > 0.01
@@ -57,18 +57,18 @@ def test_sharpness_by_two_routes():
 
 def test_parts_add_up_to_the_hessian_and_frozen_has_no_fresh_part():
     place = np.asarray(elsewhere(1))
-    largest = theory.sharpness(climb(), "grpo", place[None])[0]
-    for estimator in theory.gradient_flow.ESTIMATORS:
-        fresh, stale = theory.stiffness_parts(climb(), "grpo", estimator, place, 4)
+    largest = gradient_flow.sharpness(climb(), "grpo", place[None])[0]
+    for estimator in gradient_flow.ESTIMATORS:
+        fresh, stale = gradient_flow.stiffness_parts(climb(), "grpo", estimator, place, 4)
         assert np.max(np.linalg.eigvals(fresh + stale).real) == pytest.approx(largest, rel=1e-9)
         assert (np.max(np.abs(fresh)) < 1e-12) == (estimator == "frozen")
-    assert np.max(np.abs(theory.stiffness_parts(climb(), "dr_grpo", "ratio", place, 4)[1])) < 1e-12
+    assert np.max(np.abs(gradient_flow.stiffness_parts(climb(), "dr_grpo", "ratio", place, 4)[1])) < 1e-12
 
 
 def test_the_flow_has_order_four():
     """Half the step, a sixteenth of the error: the slope of the errors of three step sizes."""
     times = np.array([8.0])
-    ends = [theory.follow(climb(), "grpo", times, size, every=1)[0] for size in (0.25, 0.125, 0.0625, 0.0078125)]
+    ends = [gradient_flow.follow(climb(), "grpo", times, size, every=1)[0] for size in (0.25, 0.125, 0.0625, 0.0078125)]
     errors = [np.linalg.norm(end - ends[-1]) for end in ends[:-1]]
     assert np.log2(errors[0] / errors[1]) == pytest.approx(4, abs=0.3)
     assert np.log2(errors[1] / errors[2]) == pytest.approx(4, abs=0.3)

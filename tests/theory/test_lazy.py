@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 
-from bandit_lab import theory
 from bandit_lab.bandits.neural import neural
+from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.lazy import lazy_climb
 
 WEIGHT, SIZE = 0.5, 0.02
@@ -12,9 +12,11 @@ WEIGHT, SIZE = 0.5, 0.02
 
 def test_at_the_start_policy_and_slope_are_those_of_the_network():
     bandit = neural(2, 2, 2, width=3)
-    lazy, whole = lazy_climb(bandit, WEIGHT), theory.climb_of(bandit, WEIGHT)
+    lazy, whole = lazy_climb(bandit, WEIGHT), gradient_flow.climb_of(bandit, WEIGHT)
     np.testing.assert_allclose(lazy.log_policy(lazy.start), bandit.reference_log_policy, rtol=0, atol=1e-12)
-    sizes = [np.linalg.norm(jax.grad(lambda x, c=c: theory.potential(c, "grpo", x))(c.start)) for c in (lazy, whole)]
+    sizes = [
+        np.linalg.norm(jax.grad(lambda x, c=c: gradient_flow.potential(c, "grpo", x))(c.start)) for c in (lazy, whole)
+    ]
     np.testing.assert_allclose(sizes[0], sizes[1], rtol=1e-9)
     assert len(lazy.start) <= 2 * 4 * 2 * 2 < len(whole.start)
 
@@ -23,8 +25,10 @@ def stiffnesses(scale: float) -> tuple[np.ndarray, np.ndarray]:
     """Along the flow of a network and of the one with a frozen kernel, at the same times."""
     bandit, unit = neural(2, 2, 2, width=3, scale=scale), scale**2
     times = np.array([0.0, 2.0, 8.0]) / unit
-    climbs = theory.climb_of(bandit, WEIGHT), lazy_climb(bandit, WEIGHT)
-    whole, lazy = (theory.sharpness(c, "grpo", theory.follow(c, "grpo", times, SIZE / unit)) / unit for c in climbs)
+    climbs = gradient_flow.climb_of(bandit, WEIGHT), lazy_climb(bandit, WEIGHT)
+    whole, lazy = (
+        gradient_flow.sharpness(c, "grpo", gradient_flow.follow(c, "grpo", times, SIZE / unit)) / unit for c in climbs
+    )
     return whole, lazy
 
 

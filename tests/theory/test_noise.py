@@ -19,7 +19,6 @@ from bandit_lab.theory.signal import fisher
 from bandit_lab.theory.stationary import (
     logit_std,
     lyapunov,
-    on_policy_variance,
     reused_batch_variance,
     reward_std,
     small_step_variance,
@@ -113,8 +112,9 @@ def test_two_deterministic_arms_have_the_variance_of_the_group_std():
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 def test_scalar_closed_forms(momentum):
     loop, noise = LinearLoop(0.0, 1.3, momentum), np.array([[0.7]])
-    on_policy = stationary_covariance(loop, 0.2, 1, noise).covariance[0, 0]
-    assert on_policy == pytest.approx(on_policy_variance(0.2, 1.3, momentum, 0.7), rel=1e-12)
+    on_policy, kappa = stationary_covariance(loop, 0.2, 1, noise).covariance[0, 0], 0.2 * 1.3
+    expected = 0.2**2 * 0.7 * (1 + momentum) / (kappa * (1 - momentum) * (2 * (1 + momentum) - kappa))
+    assert on_policy == pytest.approx(expected, rel=1e-12)
     for interval in (1, 2, 5, 16):
         rate = 0.5 * (1 - momentum) / interval
         reused = stationary_covariance(loop, rate, interval, noise, batch_reuse=True).covariance[0, 0]

@@ -10,15 +10,8 @@ from scipy.linalg import expm
 
 from bandit_lab._entire import atan_sqrt, decaying_pair
 from bandit_lab.theory import discrete
-from bandit_lab.theory.oscillator import (
-    Oscillator,
-    beyond_exponential,
-    displacement,
-    fastest_improvement,
-    nearest_exponential,
-    oscillator,
-    response,
-)
+from bandit_lab.theory.oscillator import Oscillator, displacement, oscillator, response
+from experiments.shared.theory.size_family import beyond_exponential, nearest_exponential
 
 CASES = {
     "overdamped": (1.0, 5.0, 1.0),
@@ -113,15 +106,6 @@ def test_oscillator_is_the_small_step_limit_of_the_update(convention):
         errors.append(np.abs(displacement(osc, jnp.arange(path.size), 1.0) - path).max())
     order = np.polyfit(np.log([0.04, 0.02, 0.01]), np.log(errors), 1)[0]
     assert order == pytest.approx(1.0, abs=0.1)
-
-
-def test_fastest_improvement_is_the_maximal_slope():
-    for mass, damping, stiffness in ((1.0, 5.0, 1.0), (2.0, 4.0, 2.0), (1.5, 0.3, 2.0)):
-        osc = Oscillator(mass, damping, stiffness)
-        best = fastest_improvement(osc)
-        bend = jax.grad(jax.grad(lambda t, o=osc: response(o, t, 0.0, 1.0)))
-        assert abs(bend(best)) < 1e-10
-    assert float(fastest_improvement(Oscillator(0.0, 4.0, 2.0))) == 0.0
 
 
 def test_entire_functions_on_both_sides_of_zero():

@@ -7,11 +7,10 @@ from bandit_lab.theory.discrete import poles
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
     geometric_weights,
-    lyapunov_exponent,
-    lyapunov_threshold,
     mean_square_threshold,
 )
 from bandit_lab.theory.thresholds import exact
+from experiments.shared.theory.lyapunov import lyapunov_exponent, lyapunov_threshold
 
 
 def test_asynchrony_begets_momentum():

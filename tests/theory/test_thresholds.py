@@ -9,7 +9,7 @@ from scipy.optimize import minimize_scalar
 from bandit_lab.theory import thresholds
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.stability import first_oscillating_learning_rate, first_unstable_learning_rate
-from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, oscillation_onset, oscillation_window
+from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, oscillation_onset
 
 MODELS = ("refresh", "lag", "pipeline")
 INTERVALS = (1, 2, 3, 4, 8, 16, 32, 64)
@@ -53,7 +53,6 @@ def test_refresh_special_cases():
         assert oscillation_onset("pipeline", 1, mu) == pytest.approx(oscillation_onset("lag", 1, mu), rel=1e-12)
     for n in INTERVALS:
         assert exact("refresh", n, 0.0).kappa == pytest.approx(2 / n, rel=1e-14)
-        assert oscillation_window(n, 0.0) == (pytest.approx(1 / n), pytest.approx(1 / n))
         assert exact("lag", n, 0.0).kappa == pytest.approx(2 * math.sin(math.pi / (2 * (2 * n + 1))), rel=1e-12)
         assert exact("pipeline", n, 0.0).kappa == pytest.approx(1 / n, rel=1e-12)
         assert oscillation_onset("pipeline", n, 0.0) == pytest.approx(1 / (4 * n), rel=1e-12)

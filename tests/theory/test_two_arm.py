@@ -5,10 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab.theory import two_arm
+from bandit_lab.theory.fixed_points import gap_drift
 from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.signal import BinarySignal
-from bandit_lab.theory.size_family import fitted_exponent, member, time_constant
+from experiments.shared.theory import two_arm
+from experiments.shared.theory.size_family import fitted_exponent, member, time_constant
 from experiments.shared.theory.slow_start import (
     fastest_time,
     half_success_delay,
@@ -110,9 +111,9 @@ def test_gap_drift_is_twice_the_one_logit_form():
     signal = BinarySignal(GroupLaw("grpo"), (1.0, 0.0))
     x = np.array([-1.0, 0.4, 2.0])
     p = SIGMOID(x)
-    np.testing.assert_allclose(two_arm.gap_drift(x, signal), 2 * np.sqrt(p * (1 - p)), rtol=1e-12)
-    with_pull = two_arm.gap_drift(x, signal, 0.3, 0.7)
-    np.testing.assert_allclose(with_pull - two_arm.gap_drift(x, signal), -1.4 * p * (1 - p) * (x - 0.3), rtol=1e-9)
+    np.testing.assert_allclose(gap_drift(x, signal), 2 * np.sqrt(p * (1 - p)), rtol=1e-12)
+    with_pull = gap_drift(x, signal, 0.3, 0.7)
+    np.testing.assert_allclose(with_pull - gap_drift(x, signal), -1.4 * p * (1 - p) * (x - 0.3), rtol=1e-9)
 
 
 def test_constant_gradient_is_the_flow_delayed_by_momentum():

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab.bandits import num_contexts_and_arms
-from bandit_lab.grpo import Scaled, advantages, batch_advantages, drawn_advantages, sees_batch
+from bandit_lab.grpo import Mixture, Scaled, advantages, batch_advantages, drawn_advantages, sees_batch
 from bandit_lab.lab.check.result import check, close, not_zero
 from bandit_lab.lab.check.sampling import _sampled_z, judge
 from bandit_lab.lab.check.subject import LAWS, Subject
@@ -145,9 +145,9 @@ def _remembers(subject: Subject) -> str:
         if rule.block_synchronous and step % interval and not jax.tree.all(jax.tree.map(jnp.array_equal, now, before)):
             raise AssertionError(f"step {step}: block_synchronous, expected what the block began with, got others")
         acting, state = before = now
-        if not hasattr(acting, "share") and not any(bool(jnp.all(acting == old)) for old in past[: step + 1]):
+        if not isinstance(acting, Mixture) and not any(bool(jnp.all(acting == old)) for old in past[: step + 1]):
             raise AssertionError(f"step {step}: expected parameters of a step before, got {np.asarray(acting)}")
-        if hasattr(acting, "share"):
+        if isinstance(acting, Mixture):
             close("shares", jnp.sum(acting.share), 1.0, 0, 1e-12)
     return f"{len(past)} steps at refresh interval {interval}"
 
@@ -169,7 +169,7 @@ def _period(subject: Subject) -> str:
         seen = []
         for step in range(first, len(path)):
             found, state = rule.behaviour(state, path[step], jnp.int32(step - clock), age)
-            seen.append(found.share @ found.theta if hasattr(found, "share") else found)
+            seen.append(found.share @ found.theta if isinstance(found, Mixture) else found)
         return seen
 
     state = rule.init(path[0], horizon)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import expit
 
 from bandit_lab import theory
 from bandit_lab.app.result import Value
@@ -29,6 +28,7 @@ from bandit_lab.grpo import (
     draws,
     resampled,
 )
+from bandit_lab.grpo.shift import weighs_groups
 from bandit_lab.loop import (
     LinearRule,
     Loop,
@@ -274,11 +274,12 @@ def signal_of(learner: Learner, settings: Settings, dynamics: str) -> Signal | N
     if type(bandit) is not TabularBandit or name not in theory.ADVANTAGES:
         return None
     values, chances = np.asarray(bandit.law.values), np.asarray(bandit.law.probabilities)[0]
-    eps, power = float(getattr(rule, "eps", 0.0)), float(getattr(rule, "power", 0.5))
+    options = vars(rule)
+    eps, power = float(options.get("eps", 0.0)), float(options.get("power", 0.5))
     size = None if dynamics == "mean_field" else learner.group_size
     if np.array_equal(values, [0.0, 1.0]):
-        told_apart = name != "sign" or 0 < getattr(rule, "threshold", 0.5) < 1
-        law = theory.GroupLaw(name, size, eps, int(getattr(rule, "ddof", 0)), power)
+        told_apart = 0 < options.get("threshold", 0.5) < 1
+        law = theory.GroupLaw(name, size, eps, int(options.get("ddof", 0)), power)
         return theory.BinarySignal(law, tuple(chances[:, 1])) if told_apart else None
     if size is not None or name not in theory.MOMENT_ADVANTAGES:
         return None
@@ -292,7 +293,6 @@ def linearise(
     """The fixed point and stiffness of a drift: closed form if there is one, else measured; `point`: what was found."""
     signal = signal_of(learner, settings, dynamics)
     known = settings.estimator["name"] in ESTIMATORS_KNOWN and type(learner.kl_estimator) in KL_KNOWN
-    known = known and getattr(learner.estimator, "weighted", True)
     arms = two_arms_of(learner, settings, dynamics) if settings.estimator["name"] == "frozen" else None
     if arms is not None and (found := _of_two_arms(arms, learner, settings, dynamics, kl_weight)) is not None:
         return found
@@ -321,14 +321,14 @@ def linearise(
 
 
 def _of_two_arms(
-    arms: theory.SampledTwoArms, learner: Learner, settings: Settings, dynamics: str, kl_weight: float
+    arms: "theory.SampledTwoArms", learner: Learner, settings: Settings, dynamics: str, kl_weight: float
 ) -> LinearTheory | None:
     """The same of two arms that another law draws, wholly stale; None without a fixed point that has a stiffness."""
     start = np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0]
     gap = arms.rest(kl_weight, float(start[0] - start[1]))
     if gap is None or abs(float(arms.drift(np.asarray(gap), kl_weight))) > _AT_REST:
         return None
-    policy = np.array([expit(gap), expit(-gap)])
+    policy = 1 / (1 + np.exp([-gap, gap]))
     return replace(
         _blank(learner, settings, dynamics, kl_weight),
         policy=policy,
@@ -394,7 +394,7 @@ def said_of_sampler(learner: Learner, settings: Settings) -> str | None:
     return f"samples {words}" + ("" if correction == "none" else f" with correction={correction}")
 
 
-def two_arms_of(learner: Learner, settings: Settings, dynamics: str) -> theory.SampledTwoArms | None:
+def two_arms_of(learner: Learner, settings: Settings, dynamics: str) -> "theory.SampledTwoArms | None":
     """The theory of two arms that another law draws, or None where it has none."""
     if not resampled(learner):
         return None
@@ -448,7 +448,7 @@ def weighs(learner: Learner) -> str | None:
     if resampled(learner):
         return RESAMPLED
     one = np.ones(2, np.float32)
-    plain = not hasattr(learner.estimator, "of_group")
+    plain = not weighs_groups(learner)
     plain = plain and np.array_equal(learner.estimator.weight(jnp.asarray(one), jnp.asarray([-1, 1] * one)), one)
     name = type(learner.estimator).__name__
     return None if plain else f"in closed form only for estimators that weigh every action by 1 on policy, not {name}"

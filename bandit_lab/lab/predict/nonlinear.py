@@ -5,7 +5,6 @@ import math
 import numpy as np
 
 from bandit_lab import theory
-from bandit_lab.grpo import Refresh
 from bandit_lab.lab.predict.point import (
     Missing,
     OperatingPoint,
@@ -52,9 +51,10 @@ def collapsed(point: OperatingPoint) -> float:
     check_drift_closed(point)
     signal, hyper, noise = _two_gaps(point), point.hyper, noise_of(point)
     check_wholly_stale(point)
-    if hyper.momentum > 0 or type(point.learner.staleness) is not Refresh:
-        raise Missing("the exact chain is for momentum 0 and staleness=refresh")
     interval = int(hyper.refresh_interval)
+    rule = point.learner.staleness
+    if hyper.momentum > 0 or not rule.block_synchronous or np.any(point.loop.rule.ages != np.arange(interval)):
+        raise Missing("the exact chain is for momentum 0 and staleness=refresh")
     move = hyper.learning_rate * math.sqrt(2 * interval * float(noise[0, 0]))
     if move < 2 * CHAIN_SPACING:
         raise Missing("a block moves the gap by less than the chain's grid resolves")
@@ -75,4 +75,4 @@ def collapsed(point: OperatingPoint) -> float:
     )
     others = VERTEX_SHARE * policy[1]
     vertex = math.log((1 - others) / others)
-    return max(theory.collapse_probability(chain, vertex, max(1, HORIZON // interval), _gap(policy)), 0.0)
+    return max(chain.collapsed(vertex, max(1, HORIZON // interval), _gap(policy)), 0.0)

@@ -129,7 +129,7 @@ class OperatingPoint:
         return said_of_sampler(self.learner, self.settings)
 
     @cached_property
-    def sampled_arms(self) -> theory.SampledTwoArms | None:
+    def sampled_arms(self) -> "theory.SampledTwoArms | None":
         """The theory of two arms that another law draws, where it has one."""
         return two_arms_of(self.learner, self.settings, self.settings.dynamics)
 

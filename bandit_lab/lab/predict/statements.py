@@ -25,7 +25,9 @@ from bandit_lab.lab.predict.point import (
     success_chance,
 )
 from bandit_lab.lab.predict.quantities import QUANTITIES
-from bandit_lab.loop import RateCrossing
+from bandit_lab.loop import RateCrossing, loop_of
+
+_ADAM_EPS = 1e-8
 
 
 def evaluate(point: OperatingPoint) -> dict[str, Value]:
@@ -372,15 +374,15 @@ def _adam(point: OperatingPoint) -> float:
         raise Missing(reason or "no formula for the gradient noise")
     if point.linear.fresh is None or point.linear.stale is None or np.any(point.linear.fresh != 0):
         raise Missing("one number only where the whole stiffness is stale")
-    name = str(point.settings.staleness["name"])
-    if name not in theory.MODELS:
-        raise Missing(f"no closed threshold with staleness={name}")
-    basis = theory.ones_complement(len(point.means))
-    full = basis @ point.linear.stale @ basis.T
-    split = theory.Split(np.zeros_like(full), full)
-    moment = theory.noise_second_moment(basis @ noise @ basis.T)
-    hyper, model = point.hyper, theory.as_model(name)
-    return theory.adaptive_threshold(split, moment, model, hyper.refresh_interval, hyper.momentum).kappa
+    if point.linear.given_ages or not point.learner.staleness.whole_interval:
+        raise Missing(f"no closed threshold with staleness={point.settings.staleness['name']}")
+    basis, hyper = theory.ones_complement(len(point.means)), point.hyper
+    scale = np.sqrt(np.diag(basis @ noise @ basis.T)) + _ADAM_EPS
+    largest = float(np.linalg.eigvals(basis @ point.linear.stale @ basis.T / scale[:, None]).real.max())
+    found = loop_of(replace(point.learner, optimizer=Optimizer("sgd_ema")), np.zeros((1, 1)), np.ones((1, 1)),
+                    hyper.momentum, hyper.refresh_interval)[0]  # fmt: skip
+    assert found is not None
+    return _known(found.threshold) / largest
 
 
 def _reward_spread(point: OperatingPoint) -> float:

@@ -41,8 +41,8 @@ from scipy.special import gammaln
 
 from bandit_lab import _checks
 from bandit_lab.theory.conventions import check_loop
-from bandit_lab.theory.gradient_flow import Climb
 from bandit_lab.theory.group_law import GroupLaw
+from experiments.shared.theory.gradient_flow import Climb
 
 RENEWED = 10
 """Blocks between two looks for the stiffest directions."""

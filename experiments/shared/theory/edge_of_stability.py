@@ -11,8 +11,8 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.conventions import Convention, Model
-from bandit_lab.theory.gradient_flow import Climb, follow, sharpness, stiffness_parts
 from bandit_lab.theory.thresholds import exact
+from experiments.shared.theory.gradient_flow import Climb, follow, sharpness, stiffness_parts
 
 STIFFEST = 12
 """Directions that are kept of fresh and stale matrices."""

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from bandit_lab.theory.gradient_flow import Climb
+from experiments.shared.theory.gradient_flow import Climb
 
 RANK = 1e-12
 """Eigenvalue of the tangent kernel, relative to the largest, below which a direction changes no logit."""

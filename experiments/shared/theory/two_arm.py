@@ -23,13 +23,13 @@ b = 1/2 + u/(2 sqrt(4 + u^2)), u = (2 b0 - 1)/sqrt(b0 (1 - b0)) - c t/2.
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jax import Array
-from scipy.integrate import solve_ivp
+from scipy.special import expit
 
 from bandit_lab import _checks
 from bandit_lab.theory.conventions import gain
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.signal import Signal
 
 Real = float | Array
 
@@ -91,16 +91,12 @@ def group_curve(time: np.ndarray, start: float, law: GroupLaw, logits: int = 2) 
     time, rate = np.asarray(time, float), _rate(logits)
 
     def speed(_: float, x: np.ndarray) -> np.ndarray:
-        p, q = _sigmoid(x), _sigmoid(-x)
+        p, q = expit(x), expit(-x)
         return rate * law.factor(p, q) * p * q
 
     end = float(time[-1]) if time[-1] > 0 else 1.0
-    path = solve_ivp(speed, (0.0, end), [start], t_eval=time, method="LSODA", rtol=1e-11, atol=1e-12)
-    return _sigmoid(path.y[0])
-
-
-def _sigmoid(x: np.ndarray) -> np.ndarray:
-    return np.exp(-np.logaddexp(0.0, -np.asarray(x, float)))
+    path = scipy.integrate.solve_ivp(speed, (0.0, end), [start], t_eval=time, method="LSODA", rtol=1e-11, atol=1e-12)
+    return expit(path.y[0])
 
 
 def late_law(time: np.ndarray, law: GroupLaw, logits: int = 2) -> np.ndarray:
@@ -138,7 +134,9 @@ def noisy_verifier_curve(
 
     time = np.asarray(time, float)
     end = float(time[-1]) if time[-1] > 0 else 1.0
-    return solve_ivp(speed, (0.0, end), [bad_mass], t_eval=time, method="LSODA", rtol=1e-11, atol=1e-13).y[0]
+    return scipy.integrate.solve_ivp(
+        speed, (0.0, end), [bad_mass], t_eval=time, method="LSODA", rtol=1e-11, atol=1e-13
+    ).y[0]
 
 
 def perfect_verifier_law(time: Array, bad_mass: Real, logits: int = 2) -> Array:
@@ -146,13 +144,3 @@ def perfect_verifier_law(time: Array, bad_mass: Real, logits: int = 2) -> Array:
     bad = jnp.asarray(bad_mass)
     u = (2.0 * bad - 1.0) / jnp.sqrt(bad * (1.0 - bad)) - 0.5 * _rate(logits) * time
     return 0.5 + u / (2.0 * jnp.sqrt(4.0 + u * u))
-
-
-def gap_drift(gap: np.ndarray, signal: Signal, reference_gap: float = 0.0, kl_weight: float = 0.0) -> np.ndarray:
-    """Mean drift of the gap with both logits trained and reverse KL: 2 p(1-p) [h (r1 - r2) - beta (x - x_ref)]."""
-    gap = np.asarray(gap, float)
-    means = signal.means
-    policies = np.stack([_sigmoid(gap), _sigmoid(-gap)], axis=-1)
-    factor = np.array([signal.factor(p) for p in policies.reshape(-1, 2)]).reshape(gap.shape)
-    spread = policies[..., 0] * policies[..., 1]
-    return 2 * spread * (factor * (means[0] - means[1]) - kl_weight * (gap - reference_gap))

@@ -8,11 +8,11 @@ D^{-1/2}(1, ..., 1). Hence learning-rate threshold = kappa_c(model, N, beta_1, `
 threshold and the mean curve scale as 1/sqrt G: group size is not only a temperature here. Decoupled weight decay w
 adds w to the fresh stiffness D H_fresh (all-ones direction included) and moves the fixed point to D g = w theta.
 
-How good: this is the threshold of the map with v *held*. In a run v holds the fluctuation that it causes, too
-(`self_consistent_moment`), and rises before the largest multiplier reaches 1: for N = 1, beta_1 = 0 and
+How good: this is the threshold of the map with v *held*. In a run v holds the fluctuation that
+it causes, too (`self_consistent_moment`), and rises before the largest multiplier reaches 1: for N = 1, beta_1 = 0 and
 y = eta K/sqrt(v), v/C = 2/(2 - y) gives y sqrt(2/(2 - y)) = eta K/sqrt(C), so that 1 - y stays above -1 at every
 learning rate. A self-consistent run thus has no linear threshold; the held one marks where its fluctuation becomes
-large. Besides, v averages about (1 + beta_2)/(1 - beta_2) draws, so 1/sqrt(v) fluctuates by `preconditioner_spread`.
+large.
 """
 
 from typing import NamedTuple
@@ -122,11 +122,6 @@ def self_consistent_moment(
             return moment
         moment = moment * np.clip(target / moment, 0.25, 4.0) ** _DAMPING
     return None
-
-
-def preconditioner_spread(beta2: float, kurtosis: float = 3.0) -> float:
-    """Relative standard deviation of 1/sqrt(v) from the finite memory of v, sqrt((kurtosis-1)(1-b2)/(1+b2))/2."""
-    return 0.5 * float(np.sqrt((kurtosis - 1) * (1 - beta2) / (1 + beta2)))
 
 
 def adam_mean_curve(

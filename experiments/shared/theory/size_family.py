@@ -9,6 +9,7 @@ overdamped limit the reward relative to its plateau, (R - R_0)/(R_inf - R_0), is
 from typing import NamedTuple
 
 import numpy as np
+from scipy.optimize import curve_fit
 
 from bandit_lab import _checks
 from bandit_lab.theory.conventions import gain
@@ -54,3 +55,25 @@ def fitted_exponent(sizes: np.ndarray, times: np.ndarray) -> tuple[float, float]
     residual = y - design @ solution
     variance = residual @ residual / (len(x) - 2)
     return float(solution[0]), float(np.sqrt(variance * np.linalg.inv(design.T @ design)[0, 0]))
+
+
+def nearest_exponential(time: np.ndarray, curve: np.ndarray) -> tuple[float, float, float]:
+    """(plateau, time scale, mean squared misfit) of plateau - gain exp(-t/tau) nearest to a noise-free curve [T].
+
+    Least squares; tau starts at 1, so that `time` [T] counts in units of about the time scale.
+    """
+
+    def law(t: np.ndarray, top: float, tau: float, gain: float) -> np.ndarray:
+        return top - gain * np.exp(-t / tau)
+
+    best, _ = curve_fit(law, time, curve, p0=(curve[-1], 1.0, 1.0))
+    return float(best[0]), float(best[1]), float(np.mean((law(time, *best) - curve) ** 2))
+
+
+def beyond_exponential(damping_ratio: np.ndarray, gone: np.ndarray) -> np.ndarray:
+    """How much of the gap is left from rest beyond exp(-s), to first order in 1/(4 zeta^2). Derived in this module.
+
+    damping_ratio: zeta [...]. gone: s [T], time in units of damping/stiffness. Returns [..., T].
+    """
+    excess = 0.25 / np.asarray(damping_ratio)[..., None] ** 2
+    return excess * ((1 - gone) * np.exp(-gone) - np.exp(-gone / excess))

@@ -15,7 +15,7 @@ from grpo_clinic.readers.record import Curve
 
 from bandit_lab import _checks
 from bandit_lab.app.result import Result, Table, Value
-from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
+from bandit_lab.app.settings.schema import RunSettings, setting
 from bandit_lab.app.terminal.progress import Progress
 from experiments.grading.diagnoses import SPLITS
 from experiments.grading.injections import FAILURES
@@ -37,9 +37,9 @@ LEVEL = 0.95
 class AlarmSettings(RunSettings):
     """Settings of this script."""
 
-    split: str = setting("held_out", "", "training | held_out: the ranges that runs are drawn from", PROBLEM)
-    runs: int = setting(2000, "runs", "healthy ones; failures are put into every tenth of them", RUN)
-    seed: int | None = setting(None, "", "root of all random numbers; null: that of the ranges", RUN)
+    split: str = setting("held_out", "", "training | held_out: the ranges that runs are drawn from")
+    runs: int = setting(2000, "runs", "healthy ones; failures are put into every tenth of them")
+    seed: int | None = setting(None, "", "root of all random numbers; null: that of the ranges")
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from bandit_lab import _checks
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.style import put_above
 from bandit_lab.app.result import Figure, Result, Table
-from bandit_lab.app.settings.schema import PROBLEM, RUN, RunSettings, setting
+from bandit_lab.app.settings.schema import RunSettings, setting
 from bandit_lab.app.terminal.progress import Progress, ProgressCallback
 from experiments.grading import scores as scoring
 from experiments.grading.reward_only import RewardOnly, features, train
@@ -52,10 +52,10 @@ _UNITS = {
 class PlantedSettings(RunSettings):
     """Settings of this script."""
 
-    split: str = setting("held_out", "", "training | held_out: the ranges that runs are drawn from", PROBLEM)
-    runs: int | None = setting(None, "runs", "null: as the ranges say", RUN)
-    limits: dict[str, Any] = setting({}, "", "limits of rules: {silent_groups: 0.9}", RUN)
-    seed: int | None = setting(None, "", "root of all random numbers; null: that of the ranges", RUN)
+    split: str = setting("held_out", "", "training | held_out: the ranges that runs are drawn from")
+    runs: int | None = setting(None, "runs", "null: as the ranges say")
+    limits: dict[str, Any] = setting({}, "", "limits of rules: {silent_groups: 0.9}")
+    seed: int | None = setting(None, "", "root of all random numbers; null: that of the ranges")
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from bandit_lab.app import plugins
 from bandit_lab.app.folder import store
 from bandit_lab.app.result import Result
 from bandit_lab.app.runner import compute_into, default_folder
-from bandit_lab.app.settings.schema import RunSettings, by_section, default_of
+from bandit_lab.app.settings.schema import RunSettings, default_of, listed
 from bandit_lab.app.terminal.errors import Incomplete
 from bandit_lab.app.terminal.output import say, tell
 from bandit_lab.app.terminal.progress import Progress
@@ -94,6 +94,6 @@ def read(schema: type[Any], arguments: Sequence[str]) -> Any:
 
 
 def _help(about: str, schema: type[Any]) -> str:
-    settings = [one for section in by_section(schema).values() for _, one in section]
+    settings = [one for _, one in listed(schema)]
     lines = [f"  {one.name}={json.dumps(default_of(one))}".ljust(34) + f"  {one.metadata['help']}" for one in settings]
     return "\n".join([about.strip(), "", "Settings, as key=value:", *lines])

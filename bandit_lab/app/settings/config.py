@@ -9,11 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab.app.settings.schema import (
-    LEARNER,
-    OUTPUT,
-    PROBLEM,
-    RARE,
-    RUN,
     RunSettings,
     group,
     setting,
@@ -35,7 +30,7 @@ LARGEST_WHOLE = 2**1023  # an integer that a float holds
 class Settings(RunSettings):
     """What trains: what every command that simulates or predicts understands."""
 
-    bandit: dict[str, Any] = group("two_arm", "what is learned; its options: bandit.rewards, .kind, ...", PROBLEM)
+    bandit: dict[str, Any] = group("two_arm", "what is learned; its options: bandit.rewards, .kind, ...")
     advantage: dict[str, Any] = group("grpo", "from rewards to advantages; options: advantage.eps, ...")
     estimator: dict[str, Any] = group("frozen", "how an old action counts; options: estimator.epsilon, ...")
     staleness: dict[str, Any] = group(
@@ -46,22 +41,21 @@ class Settings(RunSettings):
         1,
         "steps",
         "N >= 1; staleness=lag: the lag >= 0, 0 is on-policy",
-        LEARNER,
     )
-    learning_rate: Any = setting(0.05, "logits per unit gradient", "eta > 0, or a schedule", LEARNER)
-    momentum: float = setting(0.9, "", "mu in [0, 1)", LEARNER)
-    kl_weight: Any = setting(1.0, "reward per nat", "beta >= 0 of KL(policy || reference)", LEARNER)
+    learning_rate: Any = setting(0.05, "logits per unit gradient", "eta > 0, or a schedule")
+    momentum: float = setting(0.9, "", "mu in [0, 1)")
+    kl_weight: Any = setting(1.0, "reward per nat", "beta >= 0 of KL(policy || reference)")
     kl_estimator: Any = group(
         "exact", "form of the penalty: exact reverse KL, or the sampled k3 (on policy the forward KL)"
     )
     sampler: dict[str, Any] = group("exact", "which law draws the answers, if not the policy; sampler.tau, ...")
     correction: dict[str, Any] = group("none", "how what another law drew is weighed; correction.largest, ...")
     entropy_weight: float = setting(0.0, "reward per nat", ">= 0, of the policy's entropy, added to the objective")
-    group_size: int = setting(64, "actions", "G, actions per group", LEARNER)
-    prompts: int = setting(1, "groups", "groups averaged in one step", LEARNER)
-    batch_reuse: bool = setting(False, "", "use one batch for a whole refresh block", LEARNER)
-    dynamics: str = setting("sampled", "", "mean_field (G = infinity) | finite_group (exact at this G) | sampled", RUN)
-    steps: int = setting(1000, "updates", "length of a run on a schedule", RUN)
+    group_size: int = setting(64, "actions", "G, actions per group")
+    prompts: int = setting(1, "groups", "groups averaged in one step")
+    batch_reuse: bool = setting(False, "", "use one batch for a whole refresh block")
+    dynamics: str = setting("sampled", "", "mean_field (G = infinity) | finite_group (exact at this G) | sampled")
+    steps: int = setting(1000, "updates", "length of a run on a schedule")
 
     def __post_init__(self) -> None:
         for name in SCHEDULED:
@@ -73,11 +67,11 @@ class Settings(RunSettings):
 class SimulationSettings(Settings):
     """What every command understands that makes runs of it."""
 
-    seeds: int = setting(1024, "runs", "replicas per cell of the sampled grid", RUN)
+    seeds: int = setting(1024, "runs", "replicas per cell of the sampled grid")
     steps: int = setting(
-        1000, "updates", "length of a sampled run; if not given, whole multiples of 1000 >= 30 (N + 1/(1 - mu))", RUN
+        1000, "updates", "length of a sampled run; if not given, whole multiples of 1000 >= 30 (N + 1/(1 - mu))"
     )
-    seed: int = setting(0, "", "root of all random numbers", RUN)
+    seed: int = setting(0, "", "root of all random numbers")
     precision: str | None = setting(
         None,
         "",
@@ -95,8 +89,8 @@ class SimulationSettings(Settings):
 class PredictSettings(Settings):
     """Settings of `predict`."""
 
-    stiffness: Any = setting(None, "", "in place of a bandit: the curvature of a run, or [fresh, stale]", LEARNER)
-    verbose: bool = setting(False, "", "print every quantity, not some lines; -v for short", OUTPUT)
+    stiffness: Any = setting(None, "", "in place of a bandit: the curvature of a run, or [fresh, stale]")
+    verbose: bool = setting(False, "", "print every quantity, not some lines; -v for short")
 
 
 @dataclass
@@ -106,12 +100,10 @@ class SampledGrid:
     For developers: a row without a finite threshold takes its learning rates from the fine grid instead.
     """
 
-    refresh_interval: list[float] | None = setting(None, "steps", "rows; null: up to 4 of the grid's, log-spaced", RUN)
-    momentum: list[float] | None = setting(None, "", "columns; null: the grid's", RUN)
-    multiple: Any = setting(MULTIPLES.copy(), "", "learning rates of a row / the row's exact threshold", RUN)
-    start: str = setting(
-        "fixed_point", "", "where runs begin: fixed_point | initial (the bandit's initial policy)", RUN
-    )
+    refresh_interval: list[float] | None = setting(None, "steps", "rows; null: up to 4 of the grid's, log-spaced")
+    momentum: list[float] | None = setting(None, "", "columns; null: the grid's")
+    multiple: Any = setting(MULTIPLES.copy(), "", "learning rates of a row / the row's exact threshold")
+    start: str = setting("fixed_point", "", "where runs begin: fixed_point | initial (the bandit's initial policy)")
 
 
 @dataclass
@@ -131,16 +123,15 @@ class SweepSettings(SimulationSettings):
         {},
         "",
         "sweep.<traced setting>: a list or {start, stop, num, scale: linear|log}; left out: the default study",
-        RUN,
     )
-    boundary: str = setting("learning_rate", "", "what is bracketed: learning_rate | refresh_interval", RUN)
+    boundary: str = setting("learning_rate", "", "what is bracketed: learning_rate | refresh_interval")
     sampled: SampledGrid = field(default_factory=SampledGrid)
     keep_runs: bool | None = setting(
         None, "", "keep every sampled run's summary, or only counts of outcomes and means; null: up to 2^24 runs"
     )
     chunk: ChunkSizes = field(default_factory=ChunkSizes)
-    engine: dict[str, Any] = group("local", "where chunks are computed: here, or on dask's workers", RARE)
-    pictures: bool = setting(True, "", "draw phase_diagram.png and trajectories.png", OUTPUT)
+    engine: dict[str, Any] = group("local", "where chunks are computed: here, or on dask's workers")
+    pictures: bool = setting(True, "", "draw phase_diagram.png and trajectories.png")
     memory_limit: float | None = setting(None, "GiB", "refuse larger grids; null: 80% of the free memory")
 
 
@@ -148,7 +139,7 @@ class SweepSettings(SimulationSettings):
 class CheckSettings(RunSettings):
     """What is checked, and the learner that it is put into."""
 
-    bandit: dict[str, Any] = group("k_arm", "checked if given, else what the others are checked on", PROBLEM)
+    bandit: dict[str, Any] = group("k_arm", "checked if given, else what the others are checked on")
     advantage: dict[str, Any] = group("grpo", "the same for the advantage")
     estimator: dict[str, Any] = group("ratio", "the same for the estimator")
     staleness: dict[str, Any] = group("refresh", "the same for the staleness model")
@@ -156,30 +147,28 @@ class CheckSettings(RunSettings):
     kl_estimator: Any = group("exact", "the same for the KL estimator")
     sampler: dict[str, Any] = group("exact", "checked if given; the others are checked with exact")
     correction: dict[str, Any] = group("none", "checked if given, with sampler=temperature")
-    group_size: int = setting(
-        4, "actions", "G of the learner; exact means of finite groups are summed over all groups", LEARNER
-    )
-    kl_weight: float = setting(1.0, "reward per nat", "beta of the learner", LEARNER)
-    seed: int = setting(0, "", "root of all random numbers", RUN)
+    group_size: int = setting(4, "actions", "G of the learner; exact means of finite groups are summed over all groups")
+    kl_weight: float = setting(1.0, "reward per nat", "beta of the learner")
+    seed: int = setting(0, "", "root of all random numbers")
 
 
 @dataclass
 class ReproduceSettings(RunSettings):
     """Settings of `reproduce`."""
 
-    figures: Any = setting("all", "ids", "all, or names of files in experiments/; plain arguments", PROBLEM)
-    quality: str = setting("draft", "", "draft: all figures in some minutes | paper: what is published", RUN)
+    figures: Any = setting("all", "ids", "all, or names of files in experiments/; plain arguments")
+    quality: str = setting("draft", "", "draft: all figures in some minutes | paper: what is published")
     publish: str | None = setting(
-        None, "path", "also copy pictures, numbers and claims there (figures); claims of other figures stay", OUTPUT
+        None, "path", "also copy pictures, numbers and claims there (figures); claims of other figures stay"
     )
-    formats: Any = setting("png", "", "png | pdf | svg, or some with commas between", OUTPUT)
+    formats: Any = setting("png", "", "png | pdf | svg, or some with commas between")
     numbers: str | None = setting(
         None, "path", "draw again from the numbers published there (figures): nothing is measured, claims stay"
     )
     cache: str | None = setting(
         "outputs/reproduce/cache", "path", "keeps measurements for the next run; null: measure anew, keep nothing"
     )
-    engine: dict[str, Any] = group("local", "where experiments are measured: here, or on dask's workers", RARE)
+    engine: dict[str, Any] = group("local", "where experiments are measured: here, or on dask's workers")
 
 
 SCHEMAS: dict[str, type[Any]] = {

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from bandit_lab._version import __version__
 from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.settings.names import NAMES
-from bandit_lab.app.settings.schema import SECTIONS, by_section, default_of
+from bandit_lab.app.settings.schema import default_of, listed
 
 WIDTH = 110
 
@@ -133,15 +133,12 @@ def help_of(name: str) -> str:
     """Text of `python -m bandit_lab <command> --help`: examples, then every setting with default, unit and meaning."""
     command = COMMANDS[name]
     lines = [f"bandit_lab {name}: {command.summary}", "", command.notes, "", f"  {command.example}",
-             f"  {command.further}"]  # fmt: skip
-    for section, settings in by_section(SCHEMAS[name]).items():
-        lines += ["", f"{SECTIONS[section]}:"]
-        for key, entry in settings:
-            default = entry.metadata.get("variant") or json.dumps(default_of(entry)).replace('"', "")
-            unit = "" if entry.metadata["unit"] in ("", "group", "name") else f" [{entry.metadata['unit']}]"
-            names = entry.metadata.get("names") or NAMES.get(key, ())
-            listed = f": {', '.join(names)}" if names else ""
-            told = f"{entry.metadata['help']}{unit}{listed}"
-            lines += textwrap.wrap(told, WIDTH, initial_indent=f"  {f'{key}={default} ':<30}",
-                                   subsequent_indent=" " * 32, break_on_hyphens=False)  # fmt: skip
+             f"  {command.further}", ""]  # fmt: skip
+    for key, entry in listed(SCHEMAS[name]):
+        default = entry.metadata.get("variant") or json.dumps(default_of(entry)).replace('"', "")
+        unit = f" [{entry.metadata['unit']}]" if entry.metadata["unit"] not in ("", "group") else ""
+        names = entry.metadata.get("names") or NAMES.get(key, ())
+        told = f"{entry.metadata['help']}{unit}{': ' if names else ''}{', '.join(names)}"
+        lines += textwrap.wrap(told, WIDTH, initial_indent=f"  {f'{key}={default} ':<30}",
+                               subsequent_indent=" " * 32, break_on_hyphens=False)  # fmt: skip
     return "\n".join(lines)

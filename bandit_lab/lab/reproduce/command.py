@@ -53,11 +53,11 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> ReproduceP
     for name in ("publish", "cache"):
         value = getattr(settings, name)
         if value is not None:
-            check_writable(name, Path(value))
+            _check_writable(name, Path(value))
     names = chosen(
         settings.figures, list(known) if settings.numbers is None else published(Path(settings.numbers), known)
     )
-    check_formats(settings.formats)
+    _check_formats(settings.formats)
     engine.chosen(settings)
     kept = settings.cache is not None or _is_local(settings)
     _checks.require(kept, "cache", "a folder for what the engine's workers measure", None)
@@ -81,7 +81,7 @@ def chosen(figures: Any, known: list[str]) -> list[str]:
     return [name for name in known if name in names or "all" in names]
 
 
-def check_formats(given: Any) -> tuple[str, ...]:
+def _check_formats(given: Any) -> tuple[str, ...]:
     """Formats of `png,pdf` or `[png, pdf]`. Raises ValueError."""
     names = given.split(",") if isinstance(given, str) else given
     _checks.require(isinstance(names, list) and bool(names), "formats", "names with commas between", given)
@@ -98,7 +98,7 @@ def published(folder: Path, known: Iterable[str]) -> list[str]:
     return names
 
 
-def check_writable(name: str, path: Path) -> None:
+def _check_writable(name: str, path: Path) -> None:
     """Raise ValueError unless `path` is a folder that can be written, or can become one."""
     nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
     _checks.require(nearest.is_dir(), name, "a folder", str(path))
@@ -130,7 +130,7 @@ def execute(plan: ReproducePlan, folder: RunFolder, progress: Progress) -> Docum
         failed = {} if _is_local(settings) or settings.numbers else _measured_elsewhere(plan, progress)
         for place, experiment in enumerate(plan.experiments, start=1):
             with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
-                outcomes.append(run_one(experiment, settings, advance, failed.get(experiment.id)))
+                outcomes.append(_run_one(experiment, settings, advance, failed.get(experiment.id)))
             with stopped_by_disk(folder.path):
                 publish.write_outcome(outcomes[-1], folder)
             _forget_programs()
@@ -174,7 +174,7 @@ def _cache(settings: ReproduceSettings, loaded: Loaded, setting: Setting) -> Cac
     return Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
 
 
-def run_one(
+def _run_one(
     experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback, failed: str | None = None
 ) -> Reproduced:
     """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome.
@@ -210,7 +210,7 @@ def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettin
         else _measured(outcome, loaded, settings, advance)
     )
     outcome.finding = claims.finding(loaded, outcome.rows)
-    outcome.files = sheet.pictures(loaded, found, outcome.rows, check_formats(settings.formats))
+    outcome.files = sheet.pictures(loaded, found, outcome.rows, _check_formats(settings.formats))
     if not settings.numbers:
         outcome.files[f"{experiment.id}.csv"] = numbers.as_csv(found).encode()
     outcome.found = found

@@ -245,7 +245,7 @@ def discover() -> dict[str, Experiment]:
     return {path.stem: Experiment(path.stem, path) for path in paths}
 
 
-def setting_file(identity: str) -> Path:
+def _setting_file(identity: str) -> Path:
     """The YAML file of an experiment."""
     return config_dir() / "experiment" / f"{identity}.yaml"
 
@@ -254,7 +254,7 @@ def read_setting(identity: str, quality: str) -> Setting:
     """Setting of an experiment at a quality. Raises ValueError for unknown keys at the top of the file."""
     from omegaconf import OmegaConf
 
-    path = setting_file(identity)
+    path = _setting_file(identity)
     if not path.is_file():
         raise ValueError(f"setting: expected conf/experiment/{identity}.yaml, no such file in {config_dir()}")
     parts: Any = OmegaConf.load(path)

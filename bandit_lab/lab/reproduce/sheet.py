@@ -167,11 +167,11 @@ def pictures(
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, dpi=DPI, metadata=_UNDATED[kind])
             data = buffer.getvalue()
-            files[f"{loaded.id}.{kind}"] = few_colours(data) if kind == "png" else data
+            files[f"{loaded.id}.{kind}"] = _few_colours(data) if kind == "png" else data
     return files
 
 
-def few_colours(png: bytes) -> bytes:
+def _few_colours(png: bytes) -> bytes:
     """A picture of at most 256 colours, a third as large."""
     from PIL import Image
 

@@ -36,8 +36,8 @@ from jax.flatten_util import ravel_pytree
 from bandit_lab._numerics import ordered
 from bandit_lab._root import root
 from bandit_lab.grpo import Learner, Mixture, averages, draws
-from bandit_lab.measure.block import AT_ONCE
 from bandit_lab.measure.frozen_moment import FAR
+from bandit_lab.measure.scan import AT_ONCE, first_beyond
 
 Kind = Literal["flip", "neimark_sacker"]
 SEARCHED, COUNTED = 1024, 128
@@ -49,7 +49,6 @@ _SPLIT = 1e-12  # what the parts of a stiffness may miss of common eigenvectors
 _LINEAR = 1e-9  # relative; up to which an optimiser is linear
 _PER_DECADE = 48  # points of a scan
 _MOST_ANGLES = 2**20
-_NOISE = 1e-9  # of a multiplier's modulus
 
 
 class Reason(Enum):
@@ -205,7 +204,7 @@ def filter_of(shares: np.ndarray) -> np.ndarray:
 
 
 @lru_cache(maxsize=4096)
-def rule_of(rule: Any, interval: float, horizon: int) -> LinearRule:
+def _rule_of(rule: Any, interval: float, horizon: int) -> LinearRule:
     """The matrices of a staleness rule that remembers `horizon` steps. ValueError where it never repeats itself."""
     period = int(rule.period(interval))
     typed = np.asarray(interval, np.int32 if rule.whole_interval else float)
@@ -485,7 +484,11 @@ class Loop:
     def _scanned(self) -> RateCrossing:
         if self.size > LARGEST_MAP:
             return RateCrossing(None, None, Reason.TOO_LARGE)
-        return scanned(lambda rates: ordered(self.maps(rates))[:, 0], self._grid)
+        found = first_beyond(lambda rates: ordered(self.maps(rates))[:, 0], self._grid)
+        if found is None:
+            return RateCrossing(None, None, Reason.STABLE)
+        rate, multiplier = found
+        return RateCrossing(rate, kind_of(multiplier)) if rate else RateCrossing(0.0, None, Reason.REPELS)
 
     def _inverse(self, z: np.ndarray, aged: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
         """1/eta [...] at a multiplier z [...] of one mode. less: z - 1, where it is known to more digits."""
@@ -566,7 +569,7 @@ class Loop:
         if self.size > LARGEST_MAP:
             return RateCrossing(None, None, Reason.TOO_LARGE)
         first = np.geomspace(self._grid[0] * 1e-4, self._grid[0], 200)[:-1]
-        return ringing(self.maps, np.concatenate([first, self._grid]), len(self.fresh))
+        return _first_ringing(self.maps, np.concatenate([first, self._grid]), len(self.fresh))
 
     def mean_square(self, draws: int) -> RateCrossing:
         """The learning rate at which the mean square stops decaying, where every update draws that many of the ages.
@@ -705,49 +708,7 @@ def spectrum(matrix: np.ndarray) -> np.ndarray:
     return values.real if np.all(np.abs(values.imag) <= 1e-10 * np.abs(values).max()) else values
 
 
-# --------------------------------------------------------------------------- scans, of a loop or of a linearised block
-
-
-def scanned(top: Callable[[np.ndarray], np.ndarray], grid: np.ndarray) -> RateCrossing:
-    """The first learning rate of a rising grid [E] at which the largest multiplier, `top` [E], reaches modulus 1.
-
-    Where its modulus has a maximum below 1, the scan looks again, closer: an unstable window may be narrow.
-    """
-    rates, sizes = np.empty(0), np.empty(0)
-    for chunk in np.split(grid, range(AT_ONCE, len(grid), AT_ONCE)):
-        rates, sizes = np.append(rates, chunk), np.append(sizes, np.abs(top(chunk)))
-        inner = sizes[1:-1]
-        peaks = np.flatnonzero(
-            (inner > sizes[:-2] + _NOISE) & (inner > sizes[2:] + _NOISE) & (inner > 0.5) & (inner < 1)
-        )
-        for peak in peaks[peaks >= len(rates) - len(chunk) - 2]:
-            low, high = rates[peak], rates[peak + 2]
-            for _ in range(6):
-                near = np.linspace(low, high, AT_ONCE)
-                at = np.abs(top(near))
-                best = int(np.argmax(at))
-                low, high = near[max(best - 1, 0)], near[min(best + 1, AT_ONCE - 1)]
-                if at[best] >= 1:
-                    return _refined(top, rates[peak], near[best])
-        beyond = np.flatnonzero(~(sizes < 1))
-        if len(beyond):
-            first = int(beyond[0])
-            if first == 0:
-                return RateCrossing(0.0, None, Reason.REPELS)
-            return _refined(top, rates[first - 1], rates[first])
-    return RateCrossing(None, None, Reason.STABLE)
-
-
-def _refined(top: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> RateCrossing:
-    def excess(log_rate: float) -> float:
-        radius = float(np.abs(top(np.array([math.exp(log_rate)]))[0]))
-        return (min(radius, 1e3) if radius == radius else 1e3) - 1
-
-    rate = math.exp(root(excess, math.log(low), math.log(high)))
-    return RateCrossing(rate, kind_of(complex(top(np.array([rate]))[0])))
-
-
-def ringing(maps: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, modes: int) -> RateCrossing:
+def _first_ringing(maps: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, modes: int) -> RateCrossing:
     """The first learning rate of a grid at which one of the largest multipliers, one a mode, is complex or negative."""
 
     def rings(rates: np.ndarray) -> np.ndarray:
@@ -789,14 +750,10 @@ def loop_of(
     rule: Any = learner.staleness
     if (reason := no_loop(learner, interval)) is not None:
         return None, reason
-    known, optimizer = rule_of(rule, interval, horizon_of(learner, interval)), response_of(learner.optimizer, momentum)
+    horizon = max(learner.horizon, rule.horizon_for(interval))
+    known, optimizer = _rule_of(rule, interval, horizon), response_of(learner.optimizer, momentum)
     assert optimizer is not None
     return Loop(fresh, stale, known, optimizer, interval, rule.block_synchronous), None
-
-
-def horizon_of(learner: Learner, interval: float) -> int:
-    """Steps that the learner's rule remembers, or has to remember for this interval."""
-    return max(learner.horizon, learner.staleness.horizon_for(interval))
 
 
 def no_loop(learner: Learner, interval: float) -> Reason | str | None:
@@ -857,7 +814,7 @@ def unstable_intervals(
         known = loop
 
         def lost(interval: int) -> bool:
-            here = replace(known, rule=rule_of(rule, interval, horizon), interval=interval)
+            here = replace(known, rule=_rule_of(rule, interval, horizon), interval=interval)
             return (here.threshold.value or 0.0) <= rate
 
         at = bisect.bisect_left(range(first, SEARCHED + 1), True, key=lost) + first
@@ -866,7 +823,7 @@ def unstable_intervals(
     loop, reason = loop_of(replace(learner, horizon=horizon), fresh, stale, momentum, first)
     if loop is None or rule.period(COUNTED) != 1 or loop.rule.shares is None:
         return UnstableIntervals(None, None, reason or Reason.NOT_SEARCHED)
-    every = [replace(loop, rule=rule_of(rule, one, horizon)) for one in range(first, COUNTED + 1)]
+    every = [replace(loop, rule=_rule_of(rule, one, horizon)) for one in range(first, COUNTED + 1)]
     return UnstableIntervals(_ranges([one.outside(rate) > 0 for one in every], first), COUNTED)
 
 

@@ -6,7 +6,6 @@ from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_
 from bandit_lab.measure.floquet import Floquet, FloquetThreshold, floquet, floquet_threshold
 from bandit_lab.measure.growth import generic_direction, growth_rate
 from bandit_lab.measure.onset import (
-    dominant_poles,
     learning_rate_onset,
     stiffest_mode,
     unsampled_reason,

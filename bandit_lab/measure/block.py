@@ -27,12 +27,11 @@ from bandit_lab.measure.frozen_moment import (
     freeze_second_moment,
     sampled_moment,
 )
+from bandit_lab.measure.scan import AT_ONCE
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.group_moment import GradientMoments, group_moments
 from bandit_lab.simulation.rollout import rollout
 
-AT_ONCE = 16
-"""Settings that are linearised together: those of one stretch of a scan."""
 _SMALL = 64  # numbers of a state, up to which fewer settings than AT_ONCE are filled up
 AT_REST = 1e-11  # residual of a fixed point of the map, relative to 1 + the largest entry of the state
 _NEWTON = 30

@@ -27,7 +27,7 @@ _CURVED_TIMES = (*(10.0**k for k in range(3, 10)), _FLOW_TIMES[-1])
 _ON_THE_FLOW = 1e-5  # logits; where a polished point may lie from the flow that decides where among many it is
 
 
-class DriftField(NamedTuple):
+class _DriftField(NamedTuple):
     """The drift and its derivative apart: a solver asks for the one far more often than for the other.
 
     value: parameters [D] -> drift [D]. slope: (parameters [D], basis [D, R]) -> its derivative [D, R] along the basis.
@@ -102,7 +102,7 @@ def find_fixed_point(
     turns = neutral_turns(learner, start, basis)
     weight = jnp.asarray(float(kl_weight))
 
-    drift = DriftField(
+    drift = _DriftField(
         lambda theta: np.asarray(_value(learner, dynamics, jnp.asarray(theta), weight)),
         lambda theta, along: np.asarray(_jacobian(learner, dynamics, jnp.asarray(theta), weight)) @ along,
     )
@@ -115,7 +115,7 @@ def find_fixed_point(
 
 
 def _in_the_plane(
-    drift: DriftField, start: np.ndarray, basis: np.ndarray, smooth: bool
+    drift: _DriftField, start: np.ndarray, basis: np.ndarray, smooth: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """(where the flow ran to [D], fixed point [D] or None), in the plane through `start` [D] along `basis` [D, R].
 
@@ -156,7 +156,7 @@ def _in_the_plane(
 
 
 def _along_the_curve(
-    learner: Learner, drift: DriftField, start: np.ndarray
+    learner: Learner, drift: _DriftField, start: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
     """(where the flow ran to [D], fixed point [D] or None, basis [D, R] there), with all parameters.
 
@@ -221,7 +221,7 @@ def _judged(
     reached: np.ndarray,
     found: np.ndarray | None,
     basis: np.ndarray,
-    drift: DriftField,
+    drift: _DriftField,
     turns: bool,
 ) -> FixedPoint:
     """What was found, or why nothing."""
@@ -249,7 +249,7 @@ def _judged(
     )
 
 
-def _polish(drift: DriftField, origin: np.ndarray, basis: np.ndarray, reached: np.ndarray) -> np.ndarray | None:
+def _polish(drift: _DriftField, origin: np.ndarray, basis: np.ndarray, reached: np.ndarray) -> np.ndarray | None:
     """The root [R] of the drift in the plane through `origin` [D] close to `reached` [R], or None.
 
     The drift of an arm is proportional to its probability. MINPACK mixes all arms, so that a rare one drowns in the

@@ -13,10 +13,10 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab._numerics import ordered
-from bandit_lab._root import root
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.measure.block import AT_ONCE, AT_REST, LinearisedBlock, make_block, stack
+from bandit_lab.measure.block import AT_REST, LinearisedBlock, make_block, stack
 from bandit_lab.measure.frozen_moment import FAR
+from bandit_lab.measure.scan import AT_ONCE, first_beyond
 
 Kind = Literal["flip", "neimark_sacker", "fold"]
 _REAL = 1e-8
@@ -161,8 +161,8 @@ def floquet_threshold(
 ) -> FloquetThreshold:
     """Smallest learning rate at which the spectral radius of a period reaches 1: a scan from below, then a root.
 
-    low, high: where to scan (default: from far below to far above the on-policy time scale, 48 points per decade; an
-    unstable window narrower than one scan step is missed). Other arguments as in `floquet`. Needs float64.
+    low, high: where to scan (default: from far below to far above the on-policy time scale, 48 points per decade;
+    maxima below 1 are looked at closer). Other arguments as in `floquet`. Needs float64.
     Raises ValueError for an interval that the staleness model cannot have, momentum outside [0, 1), low >= high.
     """
     interval = _checks.non_negative("refresh_interval", refresh_interval)
@@ -182,29 +182,11 @@ def floquet_threshold(
     _checks.require(0 < low < high, "low", f"a learning rate in (0, {high:g})", low)
     scan = _Scan(block, lambda rate: make_block(learner, dynamics, hyper._replace(learning_rate=rate), **options))
     grid = np.geomspace(low, high, max(2, math.ceil(_POINTS_PER_DECADE * math.log10(high / low))))
-    previous = low
-    for start in range(0, len(grid), AT_ONCE):
-        rates = grid[np.minimum(np.arange(start, start + AT_ONCE), len(grid) - 1)]
-        top = scan(rates)
-        beyond = ~(np.abs(top) < 1)
-        if beyond.any():
-            i = int(np.argmax(beyond))
-            if i == 0 and start == 0:
-                return FloquetThreshold(
-                    0.0, kind_of(top[0]), complex(top[0]), None, f"unstable at {rates[0]:.3g} already"
-                )
-            return _refine(scan, float(rates[i - 1] if i else previous), float(rates[i]), block.period)
-        previous = rates[-1]
+    found = first_beyond(scan, grid)
+    if found is not None:
+        rate, top = found
+        angle = abs(np.angle(top))
+        cycle = 2 * math.pi * block.period / angle if rate and angle > _REAL else math.inf
+        reason = None if rate else f"unstable at {grid[0]:.3g} already"
+        return FloquetThreshold(rate, kind_of(top), top, cycle if rate else None, reason)
     return _none(f"stable up to learning rate {grid[-1]:.6g}, the end of the scan")
-
-
-def _refine(scan: _Scan, low: float, high: float, period: int) -> FloquetThreshold:
-    def excess(log_rate: float) -> float:
-        radius = abs(scan(np.array([math.exp(log_rate)]))[0])
-        return (min(radius, 1e3) if radius == radius else 1e3) - 1
-
-    rate = math.exp(root(excess, math.log(low), math.log(high)))
-    top = complex(scan(np.array([rate]))[0])
-    angle = abs(np.angle(top))
-    cycle = 2 * math.pi * period / angle if angle > _REAL else math.inf
-    return FloquetThreshold(rate, kind_of(top), top, cycle, None)

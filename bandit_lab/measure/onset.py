@@ -112,7 +112,7 @@ class _Series:
         return first + readings.shape[1] >= end
 
 
-def dominant_poles(
+def _dominant_poles(
     learner: Learner, dynamics: str, cells: Hyper, theta_star: np.ndarray, direction: np.ndarray, projector: np.ndarray
 ) -> np.ndarray:
     """Dominant pole [C], complex, per sample point, a period of the staleness model apart."""
@@ -138,7 +138,7 @@ def learning_rate_onset(
 
     def test(cells: Hyper, theta_star: np.ndarray) -> np.ndarray:
         return np.where(
-            oscillates(dominant_poles(learner, dynamics, cells, theta_star, direction, projector)), 1.0, -1.0
+            oscillates(_dominant_poles(learner, dynamics, cells, theta_star, direction, projector)), 1.0, -1.0
         )
 
     return first_crossing(test, cells, np.asarray(theta_star, float), grid)

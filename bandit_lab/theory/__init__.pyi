@@ -3,7 +3,6 @@ from .ages import (
     averaged_ages_threshold as averaged_ages_threshold,
     drawn_ages_threshold as drawn_ages_threshold,
     in_turn as in_turn,
-    mean_age_of as mean_age_of,
     safe_by_largest_age as safe_by_largest_age,
     safe_by_mean_age as safe_by_mean_age,
     uniform_ages_threshold as uniform_ages_threshold,

@@ -60,19 +60,13 @@ _OFF = 1 / (1 + 5**0.5)
 _CLOSE = 1e-10
 
 
-def shares_of(weights: ArrayLike) -> np.ndarray:
+def _shares_of(weights: ArrayLike) -> np.ndarray:
     """The shares [S + 1] of the ages 0..S, of sum 1. Raises ValueError for others."""
     found = np.asarray(weights, float)
     good = found.ndim == 1 and found.size > 0 and bool(np.all(found >= 0)) and abs(float(found.sum()) - 1) <= 1e-6
     _checks.require(good, "weights", "numbers >= 0 that sum to 1, of the ages 0, 1, ...", found.tolist())
     last = int(np.flatnonzero(found)[-1])
     return np.asarray(found[: last + 1] / found.sum())
-
-
-def mean_age_of(weights: ArrayLike) -> float:
-    """Mean age [steps]."""
-    shares = shares_of(weights)
-    return float(np.arange(shares.size) @ shares)
 
 
 def _parts(angle: np.ndarray, shares: np.ndarray, mu: float, convention: Convention) -> tuple[np.ndarray, ...]:
@@ -88,7 +82,7 @@ def averaged_ages_threshold(weights: ArrayLike, momentum: float, convention: Con
     weights: [S + 1] shares of the ages 0..S. Raises ValueError for shares, a momentum or a convention that is none.
     """
     _checks.choice("convention", convention, CONVENTIONS)
-    shares, mu = shares_of(weights), _checks.momentum("momentum", momentum)
+    shares, mu = _shares_of(weights), _checks.momentum("momentum", momentum)
 
     def side(angle: float | np.ndarray) -> np.ndarray:
         top, look, mean = _parts(np.asarray(angle), shares, mu, convention)
@@ -115,7 +109,7 @@ def averaged_ages_onset(weights: ArrayLike, momentum: float, convention: Convent
     weights: [S + 1] shares of the ages 0..S. Raises ValueError as `averaged_ages_threshold` does, and for Nesterov.
     """
     _checks.choice("convention", convention, tuple(one for one in CONVENTIONS if one != "nesterov"))
-    shares, mu = shares_of(weights), _checks.momentum("momentum", momentum)
+    shares, mu = _shares_of(weights), _checks.momentum("momentum", momentum)
 
     def kappa(r: np.ndarray) -> np.ndarray:  # Q(1/r) by powers of r, which stay below 1
         old = np.polynomial.polynomial.polyval(r, shares[::-1])
@@ -134,7 +128,8 @@ def averaged_ages_onset(weights: ArrayLike, momentum: float, convention: Convent
 
 def safe_by_mean_age(weights: ArrayLike, momentum: float) -> float:
     """Lower bound of the averaged threshold from the mean age alone: min((1-mu)/abar, 2(1+mu)); heavy ball."""
-    mu, age = _checks.momentum("momentum", momentum), mean_age_of(weights)
+    shares, mu = _shares_of(weights), _checks.momentum("momentum", momentum)
+    age = float(np.arange(shares.size) @ shares)
     return min((1 - mu) / age, 2 * (1 + mu)) if age > 0 else 2 * (1 + mu)
 
 
@@ -163,7 +158,7 @@ def drawn_ages_threshold(
 
     weights: [S + 1] shares of the ages 0..S. Raises ValueError as `averaged_ages_threshold` does, and for draws < 1.
     """
-    shares, mu = shares_of(weights), _checks.momentum("momentum", momentum)
+    shares, mu = _shares_of(weights), _checks.momentum("momentum", momentum)
     number = _checks.integer("draws", draws, 1)
     top = averaged_ages_threshold(shares, mu, convention).kappa
     if np.count_nonzero(shares) == 1:

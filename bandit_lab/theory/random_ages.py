@@ -28,7 +28,7 @@ from bandit_lab.theory.stability import first_unstable_learning_rate
 from bandit_lab.theory.thresholds import Threshold
 
 
-def decay_of_mean_age(mean_age: float) -> float:
+def _decay_of_mean_age(mean_age: float) -> float:
     """q = a/(1+a) of the geometric law with mean age a >= 0 [steps]. Raises ValueError for a < 0."""
     return _checks.non_negative("refresh_interval", mean_age) / (1 + mean_age)
 
@@ -39,7 +39,7 @@ def geometric_weights(mean_age: float, maximum: int, tail: str = "redraw") -> np
     Raises ValueError for an unknown tail, a maximum or mean age < 0.
     """
     _checks.choice("tail", tail, ("redraw", "clip"))
-    q = decay_of_mean_age(mean_age)
+    q = _decay_of_mean_age(mean_age)
     weights = (1 - q) * q ** np.arange(_checks.integer("maximum", maximum, 0) + 1)
     if tail == "clip":
         weights[-1] = q**maximum
@@ -53,7 +53,7 @@ def averaged_threshold(mean_age: float, momentum: float, convention: Convention 
     Raises ValueError for an unknown convention, momentum outside [0, 1), mean age < 0.
     """
     _checks.choice("convention", convention, CONVENTIONS)
-    mu, q = _checks.momentum("momentum", momentum), decay_of_mean_age(mean_age)
+    mu, q = _checks.momentum("momentum", momentum), _decay_of_mean_age(mean_age)
     if convention == "nesterov":
         found = first_unstable_learning_rate(LinearLoop(0.0, 1.0, mu, "random", convention), mean_age)
         return Threshold(float(found.value or 0.0), "flip" if found.bifurcation == "flip" else "neimark_sacker")
@@ -67,7 +67,7 @@ def mean_square_map(
     kappa: float, mean_age: float, momentum: float, convention: Convention = "heavy_ball"
 ) -> np.ndarray:
     """Linear map [10, 10] of (vec Cov(x, w, z_{t-1}), Q_{t-1}) under drawn geometric ages, infinite memory."""
-    q = decay_of_mean_age(mean_age)
+    q = _decay_of_mean_age(mean_age)
     loop = LinearLoop(0.0, 1.0, momentum, "random", convention)
     mean = loop.map(kappa, mean_age)
     _, force = loop.step(kappa)
@@ -90,7 +90,7 @@ def mean_square_threshold(mean_age: float, momentum: float, convention: Conventi
     At mu = 0 the closed form of the module docstring, else scan and root of the 10 x 10 moment map.
     Raises ValueError for momentum outside [0, 1), mean age < 0.
     """
-    mu, q = _checks.momentum("momentum", momentum), decay_of_mean_age(mean_age)
+    mu, q = _checks.momentum("momentum", momentum), _decay_of_mean_age(mean_age)
     if mu == 0:
         half = 0.25 * (1 - q) ** 2
         return float((1 - q**2) / (half + np.sqrt(half**2 + q * (1 - q**2))))

@@ -162,7 +162,7 @@ def _first_crossing(sums: BlockSums, length: int, behind: int, momentum: float, 
         turn = np.exp(-1j * w)
         return float(2 * np.sin(w / 2) * abs(1 - m * turn) / abs(drift - offset * turn))
 
-    grid = angle_grid(behind)
+    grid = _angle_grid(behind)
     values = phase(grid)
     candidates = [Threshold(kappa(np.pi), "flip")] if behind % 2 == 0 and angle == 0 else []
     turns = 2 * np.pi * np.arange(int(np.floor((values.max() + abs(angle)) / (2 * np.pi))) + 1)
@@ -177,7 +177,7 @@ def _first_crossing(sums: BlockSums, length: int, behind: int, momentum: float, 
     return min(candidates)
 
 
-def angle_grid(behind: int) -> np.ndarray:
+def _angle_grid(behind: int) -> np.ndarray:
     """Rising angles [A] in (0, pi], radians per map: the phase of a loop `behind` maps old turns by few degrees between
     two of them, and those near 0 are even in the logarithm."""
     near, even = np.geomspace(1e-9, 1e-2 / (behind + 1), 64), np.linspace(0, np.pi, 96 * (behind + 2))[1:]

@@ -304,7 +304,7 @@ def test_a_picture_says_above_it_what_was_found_in_which_setting_and_what_failed
             heights[claim.short] = figure.get_figheight()
     said = "two arms, success probabilities 0.9, 0.1; GRPO with std; KL weight 0.5 to 2; drift at G = infinity"
     assert shown[""] == ["It is 110 %", said]
-    assert shown["one"] == [*shown[""], "\u2717 failed: one: predicted 1, measured 1.1"]
+    assert shown["one"] == [*shown[""], "\u2717 1 of 1 predictions failed, see claims.md"]
     assert heights["one"] == pytest.approx(heights[""] + heading.LINE)
 
 

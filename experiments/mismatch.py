@@ -33,8 +33,8 @@ from experiments.shared.sampled_arms import ends, gaps, held, learner, measured_
 
 TITLE = "Answers drawn by another law"
 FINDING = (
-    "A hot sampler collapses training without the std below a KL weight of its own; weights pi/b under a cold one "
-    "raise the weight below which training with the std collapses by {weights_towards_collapse:.2f}"
+    "A hot sampler collapses training without the std at small KL weights; importance weights for a cold one "
+    "raise the critical weight by {weights_towards_collapse:.2f} with the std"
 )
 
 # What prediction and measurement are both told.

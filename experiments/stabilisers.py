@@ -14,7 +14,7 @@ they become likelier. A run also ends where its Gaussian reaches 4 nats in a ten
 Another sampler b moves the fixed point (bandit_lab/theory/sampler.py): importance weights and their truncation repair
 most of it, at the price of the effective sample size; a mask cuts off what it should repair.
 Setting: conf/experiment/stabilisers.yaml; a constant age is the worst distribution of its largest age. Measured:
-sampled runs from the fixed point, and fixed points under samplers. Drawn: the largest learning rate that holds, by rule
+sampled runs from the fixed point, and fixed points under samplers. Drawn: the largest stable learning rate, by rule
 and age, and the bias of the reward, by correction and sampler.
 """
 
@@ -44,8 +44,8 @@ from experiments.shared.update_noise import WEIGHTS, closure, largest_rate, larg
 
 TITLE = "What stabilises an asynchronous trainer"
 FINDING = (
-    "Without a ratio the learning rate falls with the age, with one it falls less, clipped as in PPO or not; "
-    "weights with a bound hold at every age, and cost bias"
+    "Without a ratio old answers need a small learning rate; with one it falls less, "
+    "and capped weights are stable at every age"
 )
 
 # What prediction and measurement are both told.
@@ -281,7 +281,7 @@ def by_rule(panel: Axes, found: Results) -> None:
     cells(panel, np.log2(value.values), [[f"{x:.2g}" for x in row] for row in value.values], "viridis", (-2.3, 4))
     panel.set_yticks(range(len(value.rule)), [WORDS[rule] for rule in value.rule.values])
     panel.set_xticks(range(len(value.age)), [f"{age:g}" for age in value.age.values])
-    panel.set(xlabel="age of the answers [updates]", title="largest learning rate that holds")
+    panel.set(xlabel="age of the answers [updates]", title="largest stable learning rate")
 
 
 # Table.

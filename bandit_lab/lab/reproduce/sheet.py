@@ -45,7 +45,7 @@ def drawn(loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]") -> "It
         loaded.draw(figure, found)
         figure.set_figwidth(WIDTH)
         setting = [loaded.trained(found.setting)] if loaded.trained is not None else []
-        put_above(figure, claims.finding(loaded, rows), setting, claims.failed(loaded, rows))
+        put_above(figure, claims.finding(loaded, rows), setting, claims.failed(rows))
         yield figure
 
 

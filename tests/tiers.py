@@ -46,7 +46,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "measure/test_fluctuation.py::test_stationary_variance_of_one_case": ("two_arms-fast",),
     "measure/test_escape.py::test_survival_against_the_exact_chain": (),
     "theory/test_escape.py::test_kramers_and_first_passage_against_the_exact_operator": (),
-    "theory/test_escape.py::test_hot_runs_collapse_below_the_deterministic_threshold": (),
     "packages/grpo_clinic/tests/test_curves_fit.py::test_laws_are_told_apart_when_the_curve_can_tell": (),
     "packages/grpo_clinic/tests/test_curves_fit.py::test_intervals_cover_at_their_rate": (
         "single_exponential",

@@ -223,7 +223,7 @@ def test_a_mode_that_flips_at_every_step_is_oscillatory_over_blocks_of_any_lengt
 SHARP = "sampler=top_p"
 
 
-@pytest.mark.parametrize("given", ["entropy_weight=0.5", "kl_estimator=forward", "estimator=tpo", SHARP])
+@pytest.mark.parametrize("given", ["entropy_weight=0.5", "estimator=tpo", SHARP])
 def test_formulas_of_the_plain_drift_are_not_given_for_another(given):
     """With an entropy term, another KL term or weights on policy they printed the plain drift's numbers as exact."""
     small = (*("momentum=0", "refresh_interval=4", "learning_rate=2.7134"), "group_size=16")

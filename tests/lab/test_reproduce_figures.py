@@ -20,6 +20,7 @@ from settings import nightly_but
 
 from bandit_lab.app.cli import OK, main
 from bandit_lab.app.folder.store import strict_json
+from bandit_lab.app.plots import style
 from bandit_lab.lab.reproduce import claims, numbers, publish, sheet, source
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (
@@ -122,7 +123,7 @@ def check_page(loaded: Loaded, data: Results, rows: list) -> None:
         assert figure.get_figwidth() == sheet.WIDTH
         assert figure.get_figheight() <= 9.5  # a page
         texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
-        small = {t.get_text(): t.get_fontsize() for t in texts if t.get_fontsize() < sheet.SMALLEST_TEXT}
+        small = {t.get_text(): t.get_fontsize() for t in texts if t.get_fontsize() < style.SMALLEST_TEXT}
         assert not small
         box, width, height = figure.get_tightbbox(), *figure.get_size_inches()
         assert min(box.x0, box.y0, width - box.x1, height - box.y1) > -0.02, f"{box} on {width} x {height} inches"

@@ -144,15 +144,6 @@ def pooled(blocks: Iterable[np.ndarray]) -> Fluctuation:
     return Fluctuation(*(each.reshape(GROUPS, -1, *each.shape[1:]).mean(axis=1) for each in moments))
 
 
-def slope(x: np.ndarray, estimate: Estimate) -> Estimate:
-    """Slope of ln(estimate) against ln x, all [n] and independent, by weighted least squares, with its error."""
-    weight = (np.asarray(estimate.value) / np.asarray(estimate.error)) ** 2
-    log_x, log_y = np.log(np.asarray(x, float)), np.log(np.asarray(estimate.value))
-    centred = log_x - np.average(log_x, weights=weight)
-    spread = np.sum(weight * centred**2)
-    return Estimate(np.sum(weight * centred * log_y) / spread, 1 / np.sqrt(spread))
-
-
 def measure_fluctuation(
     learner: Learner,
     cells: Hyper,

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from fluctuation_of_runs import measure_fluctuation, pooled, slope
+from fluctuation_of_runs import measure_fluctuation, pooled
 from noise_plan import BANDITS, SETTINGS, case, plan
 from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.bandits import two_arm
-from experiments.shared.readings import Estimate, jackknife
+from experiments.shared.readings import jackknife
 
 SIZES = (2, 4, 8, 16, 64, 256)
 GRID_ADVANTAGES = ("grpo", "dr_grpo", "rloo")
@@ -49,12 +49,6 @@ def test_jackknife_is_exact_for_means_and_right_for_ratios():
     ratios = [jackknife(lambda p, q: p / q, p, q) for p, q in zip(a, b, strict=True)]
     z = [(r.value - 2) / r.error for r in ratios]
     assert np.std(z) == pytest.approx(1, abs=5 / np.sqrt(2 * 2000) + 0.03)
-
-
-def test_slope_recovers_a_power():
-    x = np.array([16.0, 64.0, 256.0])
-    found = slope(x, Estimate(3 / x, 0.01 / x))
-    assert float(found.value) == pytest.approx(-1, abs=1e-12)
 
 
 def measured(one, rates, settings=SETTINGS, window=2, seeds=4096, seed=0, **options):
@@ -124,13 +118,11 @@ def test_both_paths_record_the_same_states(bandit):
 @pytest.mark.nightly
 @pytest.mark.parametrize("bandit", BANDITS)
 @pytest.mark.parametrize("advantage", GRID_ADVANTAGES)
-def test_stationary_variance_and_its_slope(bandit, advantage):
+def test_stationary_variance_at_every_group_size(bandit, advantage):
     """G in {2 .. 256}, N in {1, 4, 16}, mu in {0, 0.9}; 4,096 seeds each, learning rate fixed over G.
 
-    |z| <= 4 on 72 numbers of two correlated observables: false alarm below 0.5 % per test. Slope of ln variance against
-    ln G from G >= 16: within 4 errors of the predicted one in every setting, and -1.00 +- 0.02 over the six settings
-    where predicted to 0.01; below 16 within 4 errors of the prediction. Planted: the noise of the infinite-group
-    standardisation without its std term (twice the noise) and the noise of G + 1.
+    |z| <= 4 on 72 numbers of two correlated observables: false alarm below 0.5 % per test. Planted: the noise of the
+    infinite-group standardisation without its std term (twice the noise) and the noise of G + 1.
     """
     rates = rates_for(bandit, advantage)
     values, errors, expected, off_by_one = [], [], [], []
@@ -147,18 +139,6 @@ def test_stationary_variance_and_its_slope(bandit, advantage):
     assert np.sqrt(np.mean(z**2)) < 1.25
     assert np.all(np.abs((values - 2 * expected) / errors) > 4)
     assert np.all(np.abs((values - np.array(off_by_one)) / errors)[:2] > 4)
-    sizes = np.array(SIZES)
-    for part in (sizes >= 16, sizes <= 16):
-        found = [slope(sizes[part], Estimate(values[part, c, 0], errors[part, c, 0])) for c in range(len(SETTINGS))]
-        theirs = [slope(sizes[part], Estimate(expected[part, c, 0], errors[part, c, 0])) for c in range(len(SETTINGS))]
-        gaps = np.array([(f.value - t.value) / f.error for f, t in zip(found, theirs, strict=True)])
-        assert np.max(np.abs(gaps)) <= 4
-        if part[-1]:
-            weight = np.array([1 / f.error**2 for f in found])
-            mean = np.average([f.value for f in found], weights=weight)
-            prediction = np.average([t.value for t in theirs], weights=weight)
-            if abs(prediction + 1) <= 0.01:
-                assert mean == pytest.approx(-1, abs=0.02)
 
 
 @pytest.mark.nightly
@@ -229,7 +209,7 @@ def half(size, **options):
 
 def test_variance_falls_as_the_square_of_the_group_size_at_one_half():
     """Two fixed arms at p* = 1/2: G in {32, 64, 128}, 4,096 seeds, |z| <= 4 against the exact finite-G noise, slope of
-    ln variance within 4 errors of the predicted one and -2.0 +- 0.1. (It is steeper below: -2.6 from 8 to 16.)
+    ln variance -2.0 +- 0.1. (It is steeper below: -2.6 from 8 to 16.)
     Planted: the 1/G law of every other p.
     """
     sizes, values, errors, expected, rate = np.array([32, 64, 128]), [], [], [], 0.05
@@ -245,7 +225,5 @@ def test_variance_falls_as_the_square_of_the_group_size_at_one_half():
         errors.append(variance.error[0, 0])
     values, errors, expected = np.array(values), np.array(errors), np.array(expected)
     assert np.max(np.abs(values - expected) / errors) <= 4
-    found, theirs = slope(sizes, Estimate(values, errors)), slope(sizes, Estimate(expected, errors))
-    assert abs(found.value - theirs.value) <= 4 * found.error
-    assert float(found.value) == pytest.approx(-2, abs=0.1)
+    assert np.polyfit(np.log(sizes), np.log(values), 1)[0] == pytest.approx(-2, abs=0.1)
     assert values[-1] + 4 * errors[-1] < values[0] / 4

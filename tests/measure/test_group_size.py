@@ -11,7 +11,7 @@ from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import GRPO, Learner
 from bandit_lab.measure import find_fixed_point, generic_direction, learning_rate_boundary, measure_stiffness
-from bandit_lab.simulation import drift_of, finite_group, sampled, trajectories
+from bandit_lab.simulation import drift_of, finite_group, sampled
 from bandit_lab.theory.group_size import factor_expansion, group_shift
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -122,25 +122,6 @@ def test_group_size_moves_the_threshold():
     assert moved == pytest.approx(shift.threshold, abs=1e-3)
     assert abs(moved) > 0.2
     assert boundary("rloo", "finite_group") == pytest.approx(boundary("rloo", "mean_field"), rel=1e-6)
-
-
-def test_mean_curves_spread_with_group_size():
-    """Steps to reach p = 0.95 without KL: predicted by integrating dx / (2 sqrt(p (1-p)) c_G(p)), 1 %; G = 4 takes more
-    than half as long again as infinite groups (invariance of the mean fails), RLOO takes the same at every G.
-    """
-    rate, times = 0.02, {}
-    xs = np.linspace(0, np.log(0.95 / 0.05), 2001)
-    p = 1 / (1 + np.exp(-xs))
-    for size in (4, 64):
-        factor = np.array([group_factor(size, q) for q in p])
-        expected = np.trapezoid(1 / (2 * np.sqrt(p * (1 - p)) * factor), xs) / rate
-        trained = learner("grpo", two_arm((1.0, 0.0)), group_size=size)
-        curve = trajectories(trained, "finite_group", cells(rate, kl_weight=0.0), steps=500, dtype=np.float64)[0, 0]
-        times[size] = np.interp(0.95, curve, np.arange(501))
-        assert times[size] == pytest.approx(expected, rel=0.01)
-    infinite = np.trapezoid(1 / (2 * np.sqrt(p * (1 - p))), xs) / rate
-    assert times[4] > 1.5 * infinite
-    assert times[64] == pytest.approx(infinite, rel=0.05)
 
 
 def test_silent_share_is_reported():

@@ -75,19 +75,6 @@ def test_a_preconditioner_stands_on_both_sides(bandit):
         leading_stiffness(*about, np.asarray(theta), preconditioner=0 * divided)
 
 
-def test_a_product_agrees_with_central_differences(bandit):
-    """Step 1e-5: off by about its square; the part of the drift that is left out (stale) is seen."""
-    learner = Learner(bandit, estimator=ESTIMATORS["ratio"]())
-    theta = bandit.initial_parameters + 0.3 * jax.random.normal(jax.random.key(3), bandit.initial_parameters.shape)
-    direction = jax.random.normal(jax.random.key(4), theta.shape)
-    drift = drift_of(learner, "mean_field")
-    ahead, behind = (drift(theta + s * direction, theta + s * direction, KL) for s in (1e-5, -1e-5))
-    fresh, stale = dense(learner, theta)
-    slope = -np.asarray(ahead - behind) / 2e-5
-    np.testing.assert_allclose((fresh + stale) @ direction, slope, atol=1e-8)
-    assert np.max(np.abs(fresh @ direction - slope)) > 1e-4
-
-
 def test_the_tangent_kernel_gives_the_same_stiffnesses_at_a_fixed_point():
     learner = Learner(sequence(2, 3))
     point = find_fixed_point(learner, "mean_field", KL)
@@ -116,13 +103,3 @@ def test_what_is_not_symmetric_has_complex_values():
     turn = np.kron(np.diag([3.0, 2.0, 1.0]), np.array([[1.0, -2.0], [2.0, 1.0]]))
     found = largest(lambda v: turn @ v, 6, 2, "real", 1e-10, None)
     np.testing.assert_allclose(found.values, [3 + 6j, 3 - 6j], rtol=1e-8)
-
-
-def test_an_absent_part_is_zero_and_too_many_are_refused():
-    learner = Learner(sequence(2, 2))  # frozen: nothing is fresh
-    theta = np.asarray(learner.bandit.initial_parameters)
-    assert leading_stiffness(learner, "mean_field", KL, theta, part="fresh").values == 0
-    with pytest.raises(ValueError, match="count: expected 1 to 4 eigenvalues of 6 parameters, got 6"):
-        leading_stiffness(learner, "mean_field", KL, theta, count=6)
-    with pytest.raises(ValueError, match="part: expected one of both, fresh, stale, got 'old'"):
-        leading_stiffness(learner, "mean_field", KL, theta, part="old")

@@ -32,14 +32,6 @@ def test_orthogonal_prompts_follow_the_two_arm_laws(advantage, two_arm_law):
     assert np.max(np.abs(contextual_curve(TIME, prompts(0.3), GroupLaw(advantage)) - law)) > 0.05
 
 
-def test_what_is_not_trained_on_moves_only_through_shared_features():
-    share = (0.5, 0.5, 0.0)
-    alone = contextual_curve(TIME, prompts(0.0, share=share), GroupLaw("rloo"))
-    helped = contextual_curve(TIME, prompts(0.4, share=share), GroupLaw("rloo"))
-    np.testing.assert_allclose(alone[:, 2], alone[0, 2], atol=1e-12)
-    assert helped[-1, 2] > alone[0, 2] + 0.2
-
-
 def test_curvature_along_the_gradient_by_differences():
     """Second difference of J along the unit gradient, step 1e-3; the curvature of one logit (factor 1) is caught."""
     problem, step = prompts(0.0), 1e-3

@@ -8,7 +8,7 @@ through all of this.
 import numpy as np
 import pytest
 
-from bandit_lab.theory import oscillator, period
+from bandit_lab.theory import oscillator
 from bandit_lab.theory.ages import (
     averaged_ages_onset,
     averaged_ages_threshold,
@@ -201,23 +201,6 @@ def test_the_stationary_state_is_that_of_the_steps(model, convention, reuse):
     angles = np.array([0.0, 0.7, 2.5])
     density = values[0] + 2 * np.cos(np.outer(angles, np.arange(1, 400))) @ values[1:]
     np.testing.assert_allclose(spectrum(loop, rate, interval, NOISE, PROBE, angles, reuse), density, rtol=1e-7)
-
-
-@every_loop
-def test_turns_per_step_are_those_of_the_steps(model, convention):
-    """One stiffness at 0.8 of the threshold: the angle of the dominant multiplier, or of its root for a block."""
-    interval, momentum = 3, 0.9
-    rate = 0.8 * exact(model, interval, momentum, convention).kappa
-    steps = scalar(model, convention, interval, momentum)
-    values, vectors = np.linalg.eig(steps.whole(rate))
-    mode = vectors[:, np.argmax(np.abs(values))][:, None]
-    turned = 0.0
-    for t in range(steps.steps):
-        after = steps.step(mode, t, rate)
-        turned += float(np.angle(after[1, 0] / mode[1, 0]))
-        mode = after
-    found = period(LinearLoop(0.0, 1.0, momentum, model, convention), rate, interval)
-    assert found == pytest.approx(2 * np.pi * steps.steps / abs(turned), rel=1e-9)
 
 
 @every_loop

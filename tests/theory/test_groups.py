@@ -50,22 +50,6 @@ def test_published_group_factors():
     assert GroupLaw("rloo", 8).factor(0.1) == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("size", [None, 2, 5, 64])
-def test_a_power_of_the_std_lies_between_known_rules(size):
-    """Powers 0 and 1 are mean-only and standardised, h and h'; power 2 in finite groups is 1 - J^G - (1-J)^G over
-    J (1-J). The halfway rule is none of them."""
-    p = np.array([0.07, 0.31, 0.8])
-    for power, rule in ((0.0, "dr_grpo"), (1.0, "grpo")):
-        law, other = GroupLaw("tempered", size, power=power), GroupLaw(rule, size)
-        np.testing.assert_allclose(law.factor(p), other.factor(p), rtol=1e-13)
-        np.testing.assert_allclose(law.slope(p), other.slope(p), rtol=1e-12, atol=1e-13)
-        assert law.unbounded is other.unbounded
-    alive = 1.0 if size is None else 1 - silent_rate(size, p)
-    np.testing.assert_allclose(GroupLaw("tempered", size, power=2.0).factor(p), alive / (p * (1 - p)), rtol=1e-12)
-    halfway = GroupLaw("tempered", size).factor(p)
-    assert np.min(np.abs(halfway / GroupLaw("grpo", size).factor(p) - 1)) > 0.01
-
-
 def test_large_groups_do_not_lose_digits():
     assert GroupLaw("grpo", 100_000).group_factor(0.3) == pytest.approx(1 - 1 / (8e5 * 0.21), abs=1e-9)
     tiny = GroupLaw("grpo", 16).factor(1 - 1e-17, 1e-17)

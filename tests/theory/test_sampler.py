@@ -130,12 +130,6 @@ def test_noisy_arms_collapse_under_a_hot_sampler_too():
     assert critical_kl_weight(trained, "mean_field", 0.3, 1e-5) == pytest.approx(critical, rel=2e-5)
 
 
-@pytest.mark.parametrize(("xi", "expected"), [(-1.0, 6.77), (-0.5, 4.03), (0.0, 2.5), (0.5, 1.72), (1.0, 1.25)])
-def test_a_static_error_moves_the_plateau(xi, expected):
-    """Mean-only, beta = 0.4: the reference numbers, which a run's number of samples does not change."""
-    assert arms(xi=xi).rest(0.4) == pytest.approx(expected, abs=6e-3)
-
-
 SLIDING = {
     "mask": ({"sampler": Temperature(0.7), "correction": Masked(0.5, 2.0)}, 0.5, 1.8022380),
     "nucleus": ({"sampler": TopP(0.9)}, 0.4, float(np.log(9))),

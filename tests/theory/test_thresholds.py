@@ -97,9 +97,7 @@ def test_large_interval_law_is_the_onset_of_oscillation_for_refresh():
 
 @pytest.mark.parametrize(
     ("arguments", "name"),
-    [(("refresh", 0, 0.5), "refresh_interval"), (("lag", -1, 0.5), "refresh_interval"), (("lag", 1, 1.0), "momentum"),
-     (("lag", 1.5, 0.5), "refresh_interval"), (("ring", 1, 0.5), "staleness"),
-     (("lag", 1, 0.5, "adam"), "convention")],
+    [(("refresh", 0, 0.5), "refresh_interval"), (("lag", 1, 1.0), "momentum"), (("lag", 1, 0.5, "adam"), "convention")],
 )  # fmt: skip
 def test_bad_settings_are_named(arguments, name):
     for function in (thresholds.exact, thresholds.oscillation_onset):

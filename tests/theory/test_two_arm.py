@@ -86,18 +86,6 @@ def test_late_time_exponents_and_amplitudes():
     assert -np.log(dropped[1] / dropped[0]) / 8 == pytest.approx(two_arm.late_decay_rate(8), rel=1e-3)
 
 
-def test_equal_losers_reach_the_k_arm_constant():
-    """K arms, mean-only, both kinds of logits trained: time * loss -> (K-1)/K."""
-    for arms in (2, 5):
-        logits = np.zeros(arms)
-        rewards = np.eye(arms)[0]
-        for _ in range(60_000):
-            policy = np.exp(logits - logits.max())
-            policy /= policy.sum()
-            logits = logits + 0.2 * policy * (rewards - policy @ rewards)
-        assert 0.2 * 60_000 * (1 - policy[0]) == pytest.approx((arms - 1) / arms, rel=5e-3)
-
-
 def test_noisy_verifier():
     time = np.linspace(0, 30, 7)
     perfect = two_arm.noisy_verifier_curve(time, 0.7, 1.0, 0.0)

@@ -233,9 +233,17 @@ def _scalar(point: OperatingPoint) -> None:
         check_linear(point)
 
 
+def _as_geometric(point: OperatingPoint) -> tuple[float, float, Any]:
+    """(mean age, momentum, convention), as if the ages were geometric."""
+    check_wholly_stale(point)
+    if point.mean_age <= 0:
+        raise Missing("the policy that acts is never old")
+    return point.mean_age, point.hyper.momentum, theory.as_convention(point.linear.convention)
+
+
 def _averaged(point: OperatingPoint) -> float:
     if not point.linear.given_ages:
-        return _drawn_ages(theory.averaged_threshold)(point)
+        return theory.averaged_threshold(*_as_geometric(point)).kappa / point.linear.largest
     _scalar(point)
     return _known(point.loop.threshold)
 
@@ -248,7 +256,7 @@ def _known(crossing: RateCrossing) -> float:
 
 def _mean_square(point: OperatingPoint) -> float:
     if not point.linear.given_ages:
-        return _drawn_ages(theory.mean_square_threshold)(point)
+        return theory.mean_square_threshold(*_as_geometric(point)) / point.linear.largest
     _scalar(point)
     return _known(point.linear.mean_square(point.hyper.refresh_interval, point.hyper.momentum))
 
@@ -337,19 +345,6 @@ def _long_block(point: OperatingPoint) -> float:
     if fresh is None or stale is None or np.min(np.linalg.eigvals(fresh).real) <= 0:
         raise Missing("nothing fresh that could settle within a block")
     return float(np.max(np.abs(np.linalg.eigvals(np.linalg.solve(fresh, stale)))))
-
-
-def _drawn_ages(which: Callable[..., Any]) -> Callable[[OperatingPoint], float]:
-    def value(point: OperatingPoint) -> float:
-        check_wholly_stale(point)
-        hyper, linear = point.hyper, point.linear
-        mean = point.mean_age
-        if mean <= 0:
-            raise Missing("the policy that acts is never old")
-        found = which(mean, hyper.momentum, linear.convention)
-        return float(getattr(found, "kappa", found)) / linear.largest
-
-    return value
 
 
 def _held_moment(point: OperatingPoint) -> float:

@@ -42,6 +42,12 @@ if TYPE_CHECKING:
 
 QUALITIES = ("draft", "paper")
 PARTS = ("TITLE", "FINDING", "predict", "measure", "draw", "CLAIMS")
+_WITHOUT: dict[str, Any] = {
+    "trained": None,
+    "table": None,
+    "unsupported_reason": lambda setting: None,
+    "inputs": lambda setting: "",
+}  # what an experiment may leave out
 
 
 class Setting(SimpleNamespace):
@@ -199,7 +205,7 @@ class Loaded:
     """An imported experiment."""
 
     def __init__(self, experiment: Experiment, module: ModuleType) -> None:
-        missing = [part for part in PARTS if not hasattr(module, part)]
+        missing = [part for part in PARTS if part not in vars(module)]
         if missing:
             raise ValueError(f"experiments/{experiment.id}.py: expected {', '.join(PARTS)}, no {missing[0]} there")
         ids = [claim.id for claim in module.CLAIMS]
@@ -213,10 +219,11 @@ class Loaded:
         self.predict: Callable[[Setting], xarray.Dataset] = module.predict
         self.measure: Callable[[Setting, Lab], xarray.Dataset] = module.measure
         self.draw: Callable[[Figure, Results], None] = module.draw
-        self.trained: Callable[[Setting], str] | None = getattr(module, "trained", None)
-        self.table: Callable[[Results], str] | None = getattr(module, "table", None)
-        self._unsupported_reason: Callable[[Setting], Any] = getattr(module, "unsupported_reason", lambda setting: None)
-        self.inputs: Callable[[Setting], str] = getattr(module, "inputs", lambda setting: "")
+        parts = _WITHOUT | vars(module)
+        self.trained: Callable[[Setting], str] | None = parts["trained"]
+        self.table: Callable[[Results], str] | None = parts["table"]
+        self._unsupported_reason: Callable[[Setting], Any] = parts["unsupported_reason"]
+        self.inputs: Callable[[Setting], str] = parts["inputs"]
 
     def check_available(self, setting: Setting) -> None:
         """Raise SkipTest where the experiment cannot run."""

@@ -22,7 +22,6 @@ from grpo_clinic.clinic import Diagnosed, all_fitted, diagnosed
 from grpo_clinic.law import OF_OPTIMIZER
 from grpo_clinic.logs.gather import UNITS, Log
 from grpo_clinic.logs.settings import LAWS, PASTED, DiagnosisSettings, FitSettings
-from grpo_clinic.readers import NoRoom
 from grpo_clinic.watch import watched
 
 BAD_INPUT, STOPPED = 2, 3
@@ -91,8 +90,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ValueError as error:
         print(f"grpo-clinic {command}: {error}", file=sys.stderr)
         return BAD_INPUT
-    except NoRoom as error:
-        return _stopped(command, str(error))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more
         return 0

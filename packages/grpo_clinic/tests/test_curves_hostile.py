@@ -1,19 +1,16 @@
 """Whatever a file holds: curves, or one line that says what is wrong; never another exception, never much memory."""
 
 import errno
-import gzip
 import json
 import os
 import pickle
-import signal
 import subprocess
 import sys
-import tempfile
 import tracemalloc
 
 import pytest
 import written_logs as logs
-from grpo_clinic.readers import NoRoom, csv_table, limits, read, read_all
+from grpo_clinic.readers import csv_table, limits, read, read_all
 from hypothesis import HealthCheck, given, settings, strategies as st
 from settings import nightly_but
 
@@ -328,56 +325,6 @@ def rows_of(count: int) -> bytes:
     return "".join(f'{{"step": {step}, "reward": {0.5 + step / 1000}}}\n' for step in range(count)).encode()
 
 
-def test_a_full_disk_is_not_a_log_that_is_cut_off(tmp_path):
-    """Unpacked beyond what this machine lets a file take: no rows at all, and not as a fault of the log."""
-    import resource
-
-    packed = tmp_path / "run.jsonl.gz"
-    packed.write_bytes(gzip.compress(rows_of(3000)))
-    assert read(packed)[0].step.size == 3000
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))
-    try:
-        with pytest.raises(NoRoom) as caught:
-            read_all([packed])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        signal.signal(signal.SIGXFSZ, ignored)
-    assert caught.value.errno == errno.EFBIG
-    assert caught.value.filename == tempfile.gettempdir()
-
-
-def test_nor_is_a_folder_for_temporary_files_that_is_not_there(tmp_path, monkeypatch):
-    packed = tmp_path / "run.jsonl.gz"
-    packed.write_bytes(gzip.compress(rows_of(60)))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
-    with pytest.raises(NoRoom):
-        read(packed)
-
-
-def test_what_is_cut_off_still_is_read_up_to_there(tmp_path):
-    packed = tmp_path / "run.jsonl.gz"
-    packed.write_bytes(gzip.compress(rows_of(300))[:-300])
-    (curve,) = read(packed)
-    assert 100 < curve.step.size < 300
-    assert "the gzip file is cut off: what could be unpacked was read" in curve.notes
-
-
-def test_gzip_in_gzip_is_read_to_a_depth(tmp_path):
-    content = rows_of(60)
-    (tmp_path / "good.jsonl").write_bytes(content)
-    for depth in range(1, 1501):
-        content = gzip.compress(content, 1)
-        if depth in (2, 1500):
-            (tmp_path / f"{depth}.jsonl.gz").write_bytes(content)
-    curves, skipped = read_all([tmp_path / "2.jsonl.gz", tmp_path / "1500.jsonl.gz", tmp_path / "good.jsonl"])
-    assert [curve.step.size for curve in curves] == [60, 60]
-    assert [one.reason.partition(": ")[2] for one in skipped] == [
-        f"expected at most {limits.MAX_PACKED} gzip files one in another, got more"
-    ]
-
-
 class OfALibrary(Exception):
     """An error that no reader of ours knows."""
 
@@ -406,40 +353,3 @@ def test_every_failure_of_a_reader_is_a_row_with_its_reason(tmp_path, monkeypatc
     curves, skipped = read_all([tmp_path] if together else sorted(tmp_path.iterdir()))
     assert len(curves) == 2
     assert [one.reason for one in skipped] == [f"{tmp_path / 'b.csv'}: expected a log that can be read, {told}"]
-
-
-def test_a_text_that_every_row_of_parquet_repeats_is_decoded_once(tmp_path):
-    """A megabyte under a place in a dictionary, 4,000 times: gigabytes where it is written out. The numbers stay."""
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    rows = 4000
-    places = pyarrow.array([None if row % 7 == 0 else row % 2 for row in range(rows)], pyarrow.int32())
-    note = pyarrow.DictionaryArray.from_arrays(places, pyarrow.array(["a" * 1_000_000, "short"]))
-    table = pyarrow.table({"step": range(rows), "reward": [0.5] * rows, "note": note})
-    path = tmp_path / "history.parquet"
-    parquet.write_table(table, path, compression="zstd", store_schema=False, row_group_size=1500)
-    tracemalloc.start()
-    start = pyarrow.total_allocated_bytes()
-    (curve,) = read(path, where="note=short")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert curve.step.tolist() == [row for row in range(rows) if row % 2 and row % 7]
-    assert peak < 20e6
-    assert pyarrow.default_memory_pool().max_memory() - start < 100e6
-
-
-def test_parquet_is_bounded_by_what_is_behind_the_compression(tmp_path, monkeypatch):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    monkeypatch.setattr(limits, "MAX_UNPACKED_BYTES", 1_000_000)
-    table = pyarrow.table({"step": range(60), "reward": [0.5] * 60, "note": ["a" * 100_000] * 60})
-    path = tmp_path / "history.parquet"
-    for repeated in (True, False):
-        parquet.write_table(table, path, compression="zstd", use_dictionary=repeated)
-        if repeated:
-            assert read(path)[0].step.size == 60
-    assert path.stat().st_size < 10_000
-    with pytest.raises(ValueError, match="expected at most 1000000 bytes in a Parquet file"):
-        read(path)

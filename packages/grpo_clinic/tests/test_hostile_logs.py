@@ -1,7 +1,6 @@
 """Logs that are none, at the command line: one line that names the key and the file, exit 2, nothing written."""
 
 import contextlib
-import gzip
 import json
 import os
 import pickle
@@ -100,25 +99,20 @@ def files_of_at_most(size: int):
         signal.signal(signal.SIGXFSZ, ignored)
 
 
-@pytest.mark.parametrize("arguments", [["fit", "g.jsonl.gz"], ["diagnose", "run.jsonl", "--page", "here/page.html"]])
-def test_a_full_disk_is_one_line(arguments, capsys):
-    """A log that cannot be unpacked is not called empty, and no half page is left."""
-    Path("g.jsonl.gz").write_bytes(gzip.compress(LOG.encode()))
+def test_a_full_disk_is_one_line(capsys):
+    """No half page is left."""
     Path("run.jsonl").write_text(LOG)
     with files_of_at_most(1000):
-        assert main(arguments) == STOPPED
+        assert main(["diagnose", "run.jsonl", "--page", "here/page.html"]) == STOPPED
     assert capsys.readouterr().err.count("\n") == 1
     assert not list(Path().glob("here/*"))
 
 
 @pytest.mark.parametrize("command", ["fit", "diagnose"])
 def test_one_bad_file_does_not_take_the_others_with_it(command, capsys):
-    content = LOG.encode()
-    Path("good.jsonl").write_bytes(content)
-    for _ in range(1500):
-        content = gzip.compress(content, 1)
-    Path("deep.gz").write_bytes(content)
-    assert main([command, "good.jsonl", "deep.gz", "--json", "out.json"]) == 0
+    Path("good.jsonl").write_text(LOG)
+    Path("deep.json").write_bytes(b"[" * 100_000)
+    assert main([command, "good.jsonl", "deep.json", "--json", "out.json"]) == 0
     good, deep = json.loads(Path("out.json").read_text())
     assert good["n_points"] == 300
-    assert deep["status"] == "no curve: deep.gz: expected at most 3 gzip files one in another, got more"
+    assert deep["status"].startswith("no curve: deep.json: expected")

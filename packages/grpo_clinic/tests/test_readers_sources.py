@@ -1,6 +1,5 @@
 """Logs of further trainers and containers: read right, or refused; every example follows the trainer's own source."""
 
-import gzip
 import json
 import pprint
 
@@ -25,6 +24,39 @@ def check(curve, steps=STEPS, rewards=REWARDS):
 def written(path, lines):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def test_prime_rl_lines_with_a_validation_reward(tmp_path):
+    """orchestrator.py: step_message. The validation reward stands behind the reward, and is no reward."""
+    lines = ["12:00:00 SUCCESS Starting orchestrator"]
+    for step, reward in zip(STEPS, REWARDS, strict=True):
+        validated = f" Val. Reward: {reward - 0.05:.4f} |" if step % 2 else ""
+        lines.append(
+            f"12:00:{step:02d} SUCCESS Step {step} | Time: 35.13s | Reward: {reward:.4f} |{validated} Throughput: "
+            f"1234.5 tokens/s | Seq. Length: {900 + step:.1f} tokens/sample | Async Level: 1 | Max. Off-Policy Level: 2"
+        )
+        lines.append(f"12:00:{step:02d} SUCCESS Step {step} | Time: 9.10s | Loss: 0.0100 | Entropy: 0.{step}000 | "
+                     "Mismatch KL: 0.0010 | Grad. Norm: 0.2000 | LR: 1.00e-06 | Throughput: 0 tokens/s")  # fmt: skip
+    curve = one(written(tmp_path / "orchestrator.log", lines))
+    check(curve)
+    assert curve.framework == "prime-rl"
+    np.testing.assert_allclose(curve.eval.value, [0.05, 0.35, 0.45])
+    np.testing.assert_array_equal(curve.eval.step, [1, 3, 5])
+    np.testing.assert_allclose(curve.series["entropy"].value, 0.1 * STEPS)
+    np.testing.assert_allclose(curve.series["length"].value, 900 + STEPS)
+
+
+def test_megatron_lines_with_a_padded_iteration(tmp_path):
+    """Megatron-LM, training_log: the iteration is padded to eight places."""
+    lines = [
+        f" [2026-01-01 12:00:00] iteration {10 * step:8d}/{100:8d} | consumed samples: {512 * step:12d} | elapsed time "
+        f"per iteration (ms): 1234.5 | learning rate: 1.000000E-06 | global batch size:   512 | reward: {reward:.6E} | "
+        "grad norm: 0.512 | number of skipped iterations:   0 |"
+        for step, reward in zip(STEPS, REWARDS, strict=True)
+    ]
+    curve = one(written(tmp_path / "megatron.log", lines))
+    check(curve, 10 * STEPS)
+    np.testing.assert_allclose(curve.series["grad_norm"].value, 0.512)
 
 
 @pytest.mark.parametrize("console", [True, False])
@@ -138,35 +170,6 @@ def test_easy_r1_nests_its_keys(tmp_path):
 
 def trl_rows():
     return [{"step": int(s), "reward": r, "loss": 0.1, "epoch": 0.1} for s, r in zip(STEPS, REWARDS, strict=True)]
-
-
-def test_gzip_whole_cut_off_and_too_large(tmp_path, monkeypatch):
-    text = "\n".join(map(json.dumps, trl_rows())).encode()
-    path = tmp_path / "run.jsonl.gz"
-    path.write_bytes(gzip.compress(text))
-    check(one(path))
-    path.write_bytes(b"\x1f\x8b" + b"\0" * 40)
-    with pytest.raises(ValueError, match="gzip"):
-        read(path)
-    monkeypatch.setattr("grpo_clinic.readers.limits.MAX_UNPACKED_BYTES", 10)
-    path.write_bytes(gzip.compress(text))
-    with pytest.raises(ValueError, match="at most 10 bytes"):
-        read(path)
-
-
-def test_parquet(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow", reason="the optional pyarrow package is not installed")
-    from pyarrow import parquet
-
-    table = pyarrow.table({"_step": STEPS, "train/reward": REWARDS, "train/kl": [None, 0.1, 0.1, 0.1, 0.1, 0.1]})
-    parquet.write_table(table, tmp_path / "history.parquet")
-    curve = one(tmp_path / "history.parquet")
-    check(curve)
-    assert curve.series["kl"].step.size == 5
-    damaged = tmp_path / "broken.parquet"
-    damaged.write_bytes((tmp_path / "history.parquet").read_bytes()[:60])
-    with pytest.raises(ValueError, match="Parquet"):
-        read(damaged)
 
 
 def test_a_notebook_gives_its_table_or_its_text(tmp_path):

@@ -126,7 +126,7 @@ def _pasted(options: dict[str, Any], settings: LogSettings) -> list[Log]:
     """What stands on standard input, up to its end."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pasted"
-        path.write_bytes(sys.stdin.buffer.read(limits.MAX_UNPACKED_BYTES))
+        path.write_bytes(sys.stdin.buffer.read(limits.MAX_PIPED_BYTES))
         logs = _from_path(str(path), options, settings)
         return [replace(log, path=PASTED, reason=log.reason.replace(str(path), "pasted text")) for log in logs]
 

@@ -4,7 +4,6 @@ from grpo_clinic._registry import import_modules
 from grpo_clinic.readers.front import Skipped, read, read_all
 from grpo_clinic.readers.normalise import Parsed
 from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.packed import NoRoom
 from grpo_clinic.readers.record import Curve, RewardScale, Series
 from grpo_clinic.readers.registry import READERS, Reader, register_reader
 from grpo_clinic.readers.table import LogTable

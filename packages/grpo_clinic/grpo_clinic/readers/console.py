@@ -1,7 +1,7 @@
 """Console text: one pass over the lines, every dialect tried on each, the one that found most rows wins.
 
-Dialects: python dictionaries (TRL, transformers, ms-swift, slime), `step:1 - key:value` (verl), AReaL's grids,
-SkyRL's steps, JSON objects inside text, and plain `name: number` pairs.
+Dialects: python dictionaries (TRL, transformers, ms-swift, slime), `step:1 - key:value` (verl), `Step 1 | Name: value`
+(prime-rl, Megatron), AReaL's grids, SkyRL's steps, JSON objects inside text, and plain `name: number` pairs.
 """
 
 import json
@@ -16,6 +16,7 @@ from grpo_clinic.readers.areal_console import ArealConsole
 from grpo_clinic.readers.dialect import LineRows, is_reward_key, is_row, with_stated_step
 from grpo_clinic.readers.normalise import Parsed
 from grpo_clinic.readers.options import ReadOptions
+from grpo_clinic.readers.piped_console import PipedConsole
 from grpo_clinic.readers.registry import register_reader
 from grpo_clinic.readers.scalars import NUMBER
 from grpo_clinic.readers.skyrl_console import SkyrlConsole
@@ -63,6 +64,7 @@ def dialects(options: ReadOptions) -> Sequence[Dialect]:
     return (
         TrlConsole(options),
         VerlConsole(options),
+        PipedConsole(options),
         ArealConsole(options),
         SkyrlConsole(options),
         JsonInText(options),

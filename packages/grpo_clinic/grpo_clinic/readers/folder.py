@@ -10,7 +10,7 @@ from grpo_clinic._text import visible
 from grpo_clinic.readers import limits, registry
 
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,12})$")
-_TEXT = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".txt", ".out", ".ipynb", ".parquet", ".gz")
+_TEXT = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".log", ".txt", ".out", ".ipynb")
 _DEPTH = 4
 
 

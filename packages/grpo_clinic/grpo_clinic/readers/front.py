@@ -9,9 +9,7 @@ from typing import TypeVar
 from grpo_clinic._text import visible
 from grpo_clinic.readers import (
     folder,
-    limits,
     normalise,
-    packed,
     registry,
     source,
 )
@@ -52,7 +50,7 @@ def read(
 ) -> list[Curve]:
     """Every run with a reward in a log file or folder, at least one.
 
-    path         file (gzip too), checkpoint or output folder, wandb run folder, or a folder of logs
+    path         file, checkpoint or output folder, wandb run folder, or a folder of logs
     reward_key   column to read as the reward; by default the known names of the trainer that wrote the log
     step_key     column to read as the step
     where        rows that count for the reward: a mapping, or text such as "type=rollout"
@@ -67,8 +65,7 @@ def read(
     needs_reward false: a log without a reward is read, too, where it holds something else that a diagnosis is told from
 
     Raises ValueError, one line that names the file, for anything that cannot be read, whatever the reason. Nothing is
-    unpickled or evaluated; sizes are bounded as `limits` says. Raises NoRoom where a packed log cannot be unpacked
-    here: that is no fault of the log.
+    unpickled or evaluated; sizes are bounded as `limits` says.
     """
     asked = ReadOptions(reward_key, step_key, eval_key, parse_where(where), run, scale, step_unit, log_every, thin,
                         needs_reward)  # fmt: skip
@@ -149,7 +146,7 @@ def _told(action: Callable[[], T]) -> T:
     """
     try:
         return action()
-    except (ValueError, packed.NoRoom):
+    except ValueError:
         raise
     except RecursionError:
         got = "one nested too deeply"
@@ -226,20 +223,12 @@ def _pick(curves: list[Curve], run: str | None) -> list[Curve]:
     return [one for one in curves if one.name == chosen]
 
 
-def _parse(path: Path, options: ReadOptions, packed_in: int = 0) -> Parsed:
-    """Have the first reader that owns the file read it.
-
-    packed_in: how many gzip files lie around this one.
-    """
+def _parse(path: Path, options: ReadOptions) -> Parsed:
+    """Have the first reader that owns the file read it."""
     if os.path.isdir(path):
         raise ValueError("expected a log, got a folder")
     source.check(path)
-    start = source.head(path)
-    if start.startswith(packed.MAGIC):
-        if packed_in >= limits.MAX_PACKED:
-            raise limits.TooLarge(f"expected at most {limits.MAX_PACKED} gzip files one in another, got more")
-        return packed.read(path, lambda inside: _parse(inside, options, packed_in + 1))
-    return registry.owner(path, start)[1].read(path, options)
+    return registry.owner(path, source.head(path))[1].read(path, options)
 
 
 def _joined(

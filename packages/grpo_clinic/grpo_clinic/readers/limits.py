@@ -7,10 +7,8 @@ class TooLarge(ValueError):
 
 MAX_TEXT_BYTES = 2 * 1024**3
 """Largest streamed file: console text, JSONL, CSV, event file."""
-MAX_UNPACKED_BYTES = 256 * 1024**2
-"""Largest content of a gzip file."""
-MAX_PACKED = 3
-"""Gzip files one in another."""
+MAX_PIPED_BYTES = 256 * 1024**2
+"""Largest log from standard input."""
 MAX_DOCUMENT_BYTES = 32 * 1024**2
 """Largest JSON document; a longer history belongs into JSONL, which is streamed."""
 MAX_LINE = 4 * 1024**2

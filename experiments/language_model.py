@@ -3,8 +3,8 @@
 Prediction (written before the runs). SmolLM2-135M learns eight subtractions by LoRA in its last two layers; K is the
 leading eigenvalue of minus the Jacobian of the mean update, without sampling error (experiments/shared/smollm2.py).
 A. Late in training, where K hardly moves: the difference of two runs, one displaced along the leading eigenvector,
-grows above and decays below the exact threshold of the staleness model, momentum and place of the KL, from the fresh and the
-stale part of the Jacobian in four directions (bandit_lab/theory/stability.py): in 15 of 17 settings within 10 %.
+grows above and decays below the exact threshold of the staleness model, momentum and place of the KL, from the fresh
+and the stale part of the Jacobian in four directions (bandit_lab/theory/stability.py): in 15 of 17 settings within 10 %.
 B. A run with groups of 32 at rate eta crosses eta K = 2 at the update at which a slow run of the mean, read at the same
 eta times updates, does: within 10 %.
 C. After the crossing groups throw the run at eta K of 2.2 to 3.8, and its K is then below 2/eta; without noise the run
@@ -25,9 +25,14 @@ from typing import Any
 
 import numpy as np
 import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab.lab.reproduce.experiment import Lab, Setting
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.app.plots import style as s
+from bandit_lab.lab.reproduce import sheet
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 
 TITLE = "A language model at its edge"
 FINDING = "A language model sharpens until its rate is at the edge; the crossing is known from one slow run"
@@ -353,3 +358,177 @@ def _measured_adamw(setting: Setting, start: int) -> xarray.Dataset:
         torch.optim.AdamW([weights], lr=rate, weight_decay=0.0).step()
         low, high = (rate, high) if of.objective(weights) > before else (low, rate)
     return xarray.Dataset({"edge": ((), math.sqrt(low * high), RATE)})
+
+
+# Numbers that the claims compare.
+
+
+def near(found: Results, name: str) -> np.ndarray:
+    """Whether each measured number is within the margin of its prediction."""
+    measured, predicted = found.measured[name], found.predicted[name]
+    return np.asarray(abs(measured / predicted - 1) <= MARGIN)
+
+
+def sharpening(found: Results) -> float:
+    """K at 10 over K at 4, per two units of rate times updates: the start farthest from `GROWTH`, over it."""
+    at = [found.predicted.stiffness.sel(time=time, method="nearest").values for time in (4.0, 10.0)]
+    return farthest_from_one((at[1] / at[0]) ** (1 / 3), np.full(len(at[0]), GROWTH))
+
+
+def lazy(found: Results) -> float:
+    """The network's K over the lazy network's at 10, the start farthest from 1."""
+    at = found.predicted.sel(time=10.0, method="nearest")
+    return farthest_from_one(at.stiffness.values, at.lazy.values)
+
+
+def thrown(found: Results) -> float:
+    """Share of the runs with groups that fall at eta K of `THROWN`."""
+    at_fall = found.measured.at_fall
+    return float(((at_fall >= THROWN[0]) & (at_fall <= THROWN[1])).mean())
+
+
+MARGIN, THROWN, DESTROYED, GROWTH = 0.1, (2.2, 3.8), 5.0, 1.5
+
+
+# Picture.
+
+
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return f"SmolLM2-135M, eight subtractions, LoRA of rank 8; groups of {setting.group_size}, KL {setting.kl_weight:g}"
+
+
+def draw(figure: Figure, found: Results) -> None:
+    """K along the slow run and runs at their rate; crossings; edges."""
+    sheet.fill(figure, found, (_draw_course, _draw_crossings, _draw_edges), height=8.4)
+
+
+COLOURS = (s.VERMILION, s.ORANGE, s.BLUE)
+
+
+def _draw_course(panel: Axes, found: Results) -> None:
+    slow, seen = found.predicted.isel(start=0), found.measured
+    panel.plot(slow.time, slow.stiffness, color=s.BLACK, linewidth=1.4, label="slow run, without noise")
+    panel.plot(slow.time, slow.lazy, color=s.GREY, linewidth=1, linestyle=":", label="if its features stood still")
+    for rate, colour in zip(found.setting.throws.rates, COLOURS, strict=True):
+        shown = seen.shown.sel(throw_rate=rate).values
+        shown = shown[np.isfinite(shown)]
+        panel.plot(rate * np.arange(len(shown)), shown, color=colour, linewidth=0.9, label=f"groups, rate {rate:g}")
+        panel.axhline(2 / rate, color=colour, linewidth=0.6, linestyle="--")
+        sheet.name_level(panel, 2 / rate, f"2/{rate:g}", color=colour)
+    panel.set(yscale="log", xlim=(0, 14), ylim=(0.15, 300))
+    panel.set(xlabel="learning rate times updates", ylabel="stiffness K")
+    panel.legend(loc="upper left", fontsize=6.5)
+    panel.set_title("Sharpening, crossing of 2/rate (dashed), throw, flatter")
+
+
+def _draw_crossings(panel: Axes, found: Results) -> None:
+    told, seen = found.predicted.crossing, found.measured.crossing
+    ends = [0.8 * float(told.min()), 1.25 * float(told.max())]
+    panel.plot(ends, ends, color=s.GREY, linewidth=1)
+    for start, marker in zip(found.setting.starts, "o^", strict=False):
+        for rate in found.setting.rates:
+            runs = seen.sel(start=start, rate=rate).values
+            panel.plot(
+                np.full(len(runs), told.sel(start=start, rate=rate)),
+                runs,
+                **s.MEASURED | {"marker": marker, "markersize": 4, "color": s.BLUE},
+            )
+    panel.set(xscale="log", yscale="log", xlabel="crossing by the slow run (updates)", ylabel="crossing of the run")
+    panel.set_title("Crossings: the slow run knows them")
+
+
+def _draw_edges(panel: Axes, found: Results) -> None:
+    ratio = (found.measured.edge / found.predicted.edge).values
+    panel.axhspan(1 - MARGIN, 1 + MARGIN, color=s.GREY, alpha=0.2, linewidth=0)
+    panel.axhline(1, color=s.GREY, linewidth=1)
+    for model, colour in (("refresh", s.BLUE), ("pipeline", s.VERMILION)):
+        for momentum, marker in ((0.0, "o"), (0.9, "s")):
+            chosen = [i for i, one in enumerate(loops(found.setting)) if (one[0], one[2]) == (model, momentum)]
+            look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4}
+            label = f"{s.MODEL_NAMES[model]}, momentum {momentum:g}"
+            panel.plot(chosen, ratio[chosen], **look, label=label)
+    panel.set(xlabel="setting", ylabel="edge, measured / predicted", ylim=(0.7, 1.3), xticks=[])
+    panel.legend(loc="lower left", fontsize=6.5, ncols=2)
+    panel.set_title("Edges of displaced runs, N = 1, 2, 4")
+
+
+# Claims.
+
+EARLIER = "an earlier loop on the same model, another prompt and eight differences"
+CLAIMS = (
+    Claim(
+        "language_model.edge",
+        "Settings of staleness model, N, momentum and place of the KL whose edge is within 10 % of the exact threshold",
+        "bandit_lab/theory/stability.py",
+        predicted=lambda f: float(f.measured.edge.size),
+        measured=lambda f: float(near(f, "edge").sum()),
+        tolerance=2,
+        unit="settings",
+        fails_if="a staleness model's threshold were not that of a language model",
+    ),
+    Claim.one(
+        "language_model.crossing",
+        "Share of runs with groups that cross eta K = 2 within 10 % of the update at which the slow run does",
+        "arXiv 2103.00065 for supervised learning",
+        lambda f: float(near(f, "crossing").mean()),
+        tolerance=0.1,
+        unit="share",
+        fails_if="the noise of groups changed the stiffness before the edge",
+    ),
+    Claim.one(
+        "language_model.thrown",
+        "Share of runs with groups that first fall at eta K of 2.2 to 3.8",
+        EARLIER,
+        thrown,
+        tolerance=0.1,
+        unit="share",
+        fails_if="runs fell at the edge itself, or rode on beyond it as a run without noise does",
+    ),
+    Claim.one(
+        "language_model.flatter",
+        "Share of these runs whose K is below 2/eta ten updates after the fall",
+        EARLIER,
+        lambda f: float((f.measured.after_fall < 2).mean()),
+        tolerance=0.1,
+        unit="share",
+        fails_if="a throw did not carry the run to flatter places",
+    ),
+    Claim(
+        "language_model.destroyed",
+        "Without noise: eta K at the fall, a mean over the rates",
+        EARLIER,
+        predicted=lambda f: DESTROYED,
+        measured=lambda f: float(f.measured.mean_at_fall.mean()),
+        tolerance=0.3,
+        relative=True,
+        constant=EARLIER,
+        fails_if="a run without noise fell as early as one with groups",
+    ),
+    Claim.one(
+        "language_model.sharpening",
+        "K grows by half in every two units of rate times updates, from 4 to 10: growth over that, farthest from 1",
+        EARLIER,
+        sharpening,
+        tolerance=0.1,
+        post_hoc="K of the slow runs had been seen; the number is the earlier loop's",
+        fails_if="another prompt sharpened at another pace",
+    ),
+    Claim.one(
+        "language_model.lazy",
+        "K at 10 over that of the network whose tangent kernel stays at its start, the start farthest from 1",
+        "arXiv 1806.07572",
+        lazy,
+        tolerance=0.1,
+        post_hoc="K of the slow runs had been seen, the lazy network's had not",
+        fails_if="LoRA changed its features while it learns",
+    ),
+    Claim.ratio(
+        "language_model.adamw",
+        "The rate beyond which AdamW's first update lowers the objective, over 2 |g|_1 / (s H s), farthest from 1",
+        "derived here",
+        lambda d: d.adamw,
+        tolerance=0.1,
+        fails_if="the objective along the sign step were no parabola up to its second zero",
+    ),
+)

@@ -4,7 +4,7 @@ Prediction (written before the runs). SmolLM2-135M learns eight subtractions by 
 leading eigenvalue of minus the Jacobian of the mean update, without sampling error (experiments/shared/smollm2.py).
 A. Late in training, where K hardly moves: the difference of two runs, one displaced along the leading eigenvector,
 grows above and decays below the exact threshold of the staleness model, momentum and place of the KL, from the fresh
-and the stale part of the Jacobian in four directions (bandit_lab/theory/stability.py): in 15 of 17 settings within 10 %.
+and the stale part of the Jacobian in four directions (bandit_lab/theory/stability.py): 15 of 17 settings within 10 %.
 B. A run with groups of 32 at rate eta crosses eta K = 2 at the update at which a slow run of the mean, read at the same
 eta times updates, does: within 10 %.
 C. After the crossing groups throw the run at eta K of 2.2 to 3.8, and its K is then below 2/eta; without noise the run
@@ -39,6 +39,8 @@ FINDING = "A language model sharpens until its rate is at the edge; the crossing
 
 # What prediction and measurement are both told.
 
+NEARLY = 1.8
+"""Of rate times K: from there on a run's K is looked at after every update."""
 ONE, STIFFNESS, RATE = {"units": "1"}, {"units": "per unit of rate"}, {"units": "learning rate"}
 
 
@@ -241,13 +243,18 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
             "mean_success": ("throw_rate", np.ravel(thrown("success", [-1])), {"units": "reward"}),
             "shown": (
                 ("throw_rate", "update"),
-                [done[f"throw {rate:g} 0"].stiffness.values for rate in setting.throws.rates],
+                [_padded(done[f"throw {rate:g} 0"].stiffness.values, setting) for rate in setting.throws.rates],
                 STIFFNESS,
             ),
             "adamw": ("start", [float(done[f"adamw {start}"].edge) for start in setting.starts], RATE),
         },
         coordinates(setting) | {"throw_rate": ("throw_rate", setting.throws.rates, RATE)},
     )
+
+
+def _padded(values: np.ndarray, setting: Setting) -> np.ndarray:
+    longest = round(setting.longest / min(setting.throws.rates))
+    return np.concatenate([values, np.full(longest - len(values), np.nan)])
 
 
 def _measured_edge(setting: Setting, model: str, interval: int, momentum: float, place: str) -> xarray.Dataset:
@@ -314,7 +321,7 @@ def _run(setting: Setting, start: int, rate: float, seed: int, after: int) -> xa
     checks: list[tuple[int, float]] = []
     every, limit = max(1, round(setting.check / rate)), round(setting.longest / rate)
     for number in range(limit):
-        if after or number % every == 0:
+        if number % every == 0 or rate * checks[-1][1] > NEARLY:
             values, vectors = of.leading(weights, vector)
             vector = vectors[0]
             checks.append((number, values[0]))
@@ -329,10 +336,9 @@ def _run(setting: Setting, start: int, rate: float, seed: int, after: int) -> xa
         weights = weights + rate * (of.mean(weights) if seed < 0 else of.sampled(weights, source))
     numbers, stiffness = np.array(checks).T
     crossing = first_above(numbers, stiffness, 2 / rate)
-    shown = np.full(limit if after else 1, np.nan)
-    if after:
-        shown[: len(stiffness)] = stiffness
-    at_fall = rate * stiffness[: (fell or 0) + 1].max() if fell is not None else math.nan
+    shown = np.full(limit, np.nan)
+    shown[numbers.astype(int)] = stiffness
+    at_fall = rate * stiffness[numbers <= fell].max() if fell is not None else math.nan
     columns = {
         "crossing": ((), crossing, {"units": "updates"}),
         "at_fall": ((), at_fall, ONE),
@@ -403,7 +409,7 @@ def draw(figure: Figure, found: Results) -> None:
     sheet.fill(figure, found, (_draw_course, _draw_crossings, _draw_edges), height=8.4)
 
 
-COLOURS = (s.VERMILION, s.ORANGE, s.BLUE)
+COLOURS = (s.VERMILION, s.BLUE)
 
 
 def _draw_course(panel: Axes, found: Results) -> None:
@@ -411,9 +417,8 @@ def _draw_course(panel: Axes, found: Results) -> None:
     panel.plot(slow.time, slow.stiffness, color=s.BLACK, linewidth=1.4, label="slow run, without noise")
     panel.plot(slow.time, slow.lazy, color=s.GREY, linewidth=1, linestyle=":", label="if its features stood still")
     for rate, colour in zip(found.setting.throws.rates, COLOURS, strict=True):
-        shown = seen.shown.sel(throw_rate=rate).values
-        shown = shown[np.isfinite(shown)]
-        panel.plot(rate * np.arange(len(shown)), shown, color=colour, linewidth=0.9, label=f"groups, rate {rate:g}")
+        shown = seen.shown.sel(throw_rate=rate).dropna("update")
+        panel.plot(rate * shown.update, shown, color=colour, linewidth=0.9, label=f"groups, rate {rate:g}")
         panel.axhline(2 / rate, color=colour, linewidth=0.6, linestyle="--")
         sheet.name_level(panel, 2 / rate, f"2/{rate:g}", color=colour)
     panel.set(yscale="log", xlim=(0, 14), ylim=(0.15, 300))

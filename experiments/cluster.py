@@ -225,7 +225,6 @@ CLAIMS = (
         AGE,
         within,
         tolerance=1e-9,
-        short="within 10 % in all layouts, drained and bounded ones too (share)",
         fails_if="one layout were off by more",
         explanation="drained engines begin anew together, so that less waits at the updates; where a bound binds on "
         "slow engines, long answers are thrown away, and the cycle is longer than the formula says",

@@ -255,7 +255,6 @@ CLAIMS = (
         measured=hidden,
         tolerance=lambda f: f.setting.tolerance.hidden,
         unit="failures",
-        short="failures that the reward curve hides",
         fails_if="a reward curve betrayed one of them to a trained classifier, as hacking does",
         post_hoc=LOOKED,
         constant="the number of failures that a reward curve cannot show",

@@ -361,7 +361,6 @@ CLAIMS = (
         "Share of the runs that begin to swing within 10 % of the time at which the flow crosses the edge",
         lambda f: share_near_one(f.measured.leaves, f.predicted.leaves, f.setting.within),
         "runs left before their edge, or followed the flow beyond it",
-        short="runs that swing when the flow crosses the edge (share)",
         post_hoc="what counts as leaving was changed twice after drafts of one seed",
         explanation=(
             "an instability begins with the noise and has to grow, slowly just beyond the edge, before it is seen: "
@@ -382,7 +381,6 @@ CLAIMS = (
         "Share of the starts above the edge that settle at the edge (median of the last third, within 10 %)",
         lambda f: share_near_one(f.measured.settled, f.predicted.settled, f.setting.within),
         "a run thrown out of a sharp place came to rest elsewhere than at the edge",
-        short="starts above the edge settle at it (share)",
         post_hoc="the run was made twice as long after a draft of one seed",
         explanation=(
             "a start far above the edge is thrown into a flatter place; from there the stiffness rises so slowly that "

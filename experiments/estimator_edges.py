@@ -188,7 +188,6 @@ def _claim(name: str, label: str, statement: str, fails_if: str, explanation: st
         "shared/theory/edge_of_stability.py: block map along the flow",
         lambda d: d.edge.sel(variant=label),
         tolerance=0.1,
-        short=f"{label}: stiffness at the end over the edge",
         fails_if=fails_if,
         post_hoc=DRAFT,
         explanation=explanation,

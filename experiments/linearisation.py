@@ -298,7 +298,6 @@ def _boundary_claim(place: int, name: str, statement: str, explanation: str = ""
         ),
         tolerance=lambda f: f.setting.tolerance,
         fails_if="a cycle or another attractor took starts away below the linear threshold",
-        short=f"{statement}: boundary over linear threshold",
         explanation=explanation,
     )
 

@@ -262,7 +262,6 @@ CLAIMS = (
         predicted=lambda f: float(f.predicted.exponent[0]),
         measured=lambda f: exponent(f, 0),
         tolerance=lambda f: f.setting.tolerance.exponent,
-        short="exponent of time in the learning rate",
         fails_if="times did not go as the inverse learning rate; five runs of two origins decide",
         constant="the normalised step of Adam",
         explanation="Few runs, one seed each; from 1e-5 to 1.5e-5 one family speeds up threefold: no power law there.",

@@ -320,7 +320,6 @@ CLAIMS = (
         f"{HERE}; bandit_lab/theory/stiffness.py",
         within,
         tolerance=0.1,
-        short="within a factor of 1.5 of the predicted rate (share of rules and ages)",
         fails_if="another thing than mean stability, runaway noise and reach ended runs",
         explanation="the end of the closure is a ceiling: rare excursions end long runs at about half of it, and clips "
         "weaken the pull back as well, which the closure does not know",
@@ -332,7 +331,6 @@ CLAIMS = (
         HERE,
         partial(farthest, name="variance"),
         tolerance=0.15,
-        short="variance over predicted, farthest from 1",
         fails_if="the noise of old answers were not that of the closure",
         explanation="clips and caps act once policies part, and weaken the pull back; near a threshold swings grow",
         post_hoc=SKETCH,
@@ -363,7 +361,6 @@ CLAIMS = (
         f"{HERE}; tinker-cookbook PR 822",
         pattern_agrees,
         tolerance=1e-9,
-        short="hold or break as predicted at ages 0, 1, 2.5 (share)",
         fails_if="an unclipped ratio held at age 2.5, broke on policy, or a capped weight broke",
         explanation="where the closure ends within a few percent of this learning rate, excursions that are not "
         "Gaussian leave it: PPO's clip does not bound the weight of answers with a negative advantage",

@@ -366,7 +366,6 @@ CLAIMS = (
         "arXiv 2601.23135, read as an equality at one learning rate",
         measured=lambda f: slope_and_correlation(1 / f.predicted.mean_std.values, f.measured.gain.values)[0],
         tolerance=lambda f: f.setting.tolerance.slope,
-        short="gain against 1/std, problem by problem: slope",
         fails_if="the gain differed less between problems than 1/std",
         post_hoc="the slope was looked at after the mean over all problems",
         explanation="correlated, but the gain differs far less between problems than 1/std; the mean flow has it",

@@ -354,7 +354,6 @@ CLAIMS = (
         tolerance=_allowed,
         explanation="at this fixed point every advantage is zero, so that a run grows from rounding alone; from 0.03"
         " away it leaves within one or two grid steps (docs/trainer.md)",
-        short="KL in the reward: threshold over the probe's",
         fails_if="the exact threshold of the stale mode did not hold, shared samples or not",
     ),
     Claim.one(
@@ -366,7 +365,6 @@ CLAIMS = (
         tolerance=0.0,
         explanation="where a ratio is off by 0.2 the clip takes the reward's gradient and leaves the KL term's, which"
         " it had balanced; with both taken runs stay nearly where they do without clip (docs/trainer.md)",
-        short="a clip makes no run leave earlier (1 if so)",
         fails_if="the clip made training leave earlier",
     ),
     Claim.one(
@@ -378,7 +376,6 @@ CLAIMS = (
         tolerance=0.0,
         explanation="Adam's first step has the size of the learning rate in every parameter; with a second moment of"
         " 20 steps a run leaves at 1.08 times the prediction (docs/trainer.md)",
-        short="Adam leaves no earlier than with its second moment held (1 if so)",
         fails_if="Adam left stability before the threshold with its second moment held",
     ),
 )

@@ -92,7 +92,6 @@ class Claim:
         one, so that it is no independent check.
     post_hoc: what had been seen when the prediction was made; empty where the prediction came first.
     constant: where a predicted number comes from that `predict` does not compute.
-    short: the statement in a few words, for the picture where it does not hold.
     """
 
     id: str
@@ -108,7 +107,6 @@ class Claim:
     follows: str = ""
     post_hoc: str = ""
     constant: str = ""
-    short: str = ""
 
     @classmethod
     def same(

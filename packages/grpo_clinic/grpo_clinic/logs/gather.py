@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,17 +25,12 @@ LARGEST = 1e100
 
 @dataclass(frozen=True)
 class Log:
-    """One run: its `curve`, or in `reason` why there is none to fit. `family` groups runs of one origin.
-
-    `outcome` is what the table of runs says of it; the numbers are the trainer's, None where unknown.
-    """
+    """One run: its `curve`, or in `reason` why there is none to fit; the trainer's numbers, None where unknown."""
 
     name: str
     path: str
     curve: Curve | None
     reason: str = ""
-    family: str = ""
-    outcome: str = ""
     group_size: int | None = None
     refresh_interval: float | None = None
     learning_rate: float | None = None
@@ -55,7 +51,8 @@ def gather(settings: LogSettings) -> list[Log]:
     what = "logs (files or folders), or a table of runs (logs_index)"
     if not (settings.paths or settings.logs_index):
         raise ValueError(f"paths: expected {what}, got none")
-    _checks.require(not (settings.paths and settings.logs_index), "paths", f"{what}, one of the two", _checks.BOTH)
+    if settings.paths and settings.logs_index:
+        raise ValueError(f"paths: expected {what}, one of the two, got both")
     one = "one run beside it (a table of runs names such files in its column eval_curve)"
     _checks.require(not (settings.eval_path and settings.logs_index), "eval_path", one, "logs_index")
     named = (("paths", settings.paths), ("beside", settings.beside), ("eval_path", (settings.eval_path,)))
@@ -106,42 +103,34 @@ def _pasted(settings: LogSettings) -> list[Log]:
 
 def _from_path(path: str, settings: LogSettings) -> list[Log]:
     curves, skipped = read_all([path], settings)
-    family = str(Path(path) if os.path.isdir(path) else Path(path).parent)
-    logs = [_log(curve.name, curve.source, curve, settings, family=family) for curve in curves]
-    return logs + [Log(visible(Path(one.path).name), one.path, None, one.reason, family) for one in skipped]
+    logs = [_log(curve.name, curve.source, curve, settings, {}) for curve in curves]
+    return logs + [Log(visible(Path(one.path).name), one.path, None, one.reason) for one in skipped]
 
 
 def _from_entry(entry: IndexEntry, settings: LogSettings) -> Log:
-    known: dict[str, Any] = {
-        "family": entry.family,
-        "outcome": entry.outcome,
-        "group_size": int(entry.group_size or 0) or None,
-        "refresh_interval": entry.refresh_interval,
-        "learning_rate": entry.learning_rate,
-    }
     alone = replace(settings, **entry.reading, beside=(), eval_path=None)
     curves, skipped = read_all([entry.path], alone)
     if len(curves) > 1 and all(one.restarted for one in curves):
         curves = [replace(curves[-1], notes=(*curves[-1].notes, f"the last of {len(curves)} runs in one file"))]
     if len(curves) != 1:
         several = f"{entry.path}: selector: expected one run, got {len(curves)}"
-        return Log(entry.name, str(entry.path), None, several if curves else skipped[0].reason, **known)
+        return Log(entry.name, str(entry.path), None, several if curves else skipped[0].reason, **entry.known)
     curve = curves[0]
     if entry.beside or entry.eval_path:  # a run is worth reading without what should lie beside it
         whole, skipped = read_all([entry.path], replace(alone, beside=entry.beside, eval_path=entry.eval_path))
         lost = skipped[0].reason if skipped else f"expected one run, got {len(whole)}"
         curve = whole[0] if len(whole) == 1 else replace(curve, notes=(*curve.notes, f"eval_curve: {lost}"))
-    return _log(entry.name, str(entry.path), curve, settings, **known)
+    return _log(entry.name, str(entry.path), curve, settings, entry.known)
 
 
-def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any) -> Log:
+def _log(name: str, path: str, curve: Curve, settings: LogSettings, known: Mapping[str, Any]) -> Log:
     """The run with its steps converted as asked, and the trainer's numbers: given, of the table, or of the log."""
     seen = curve.settings
     interval = settings.refresh_interval or known.get("refresh_interval") or positive(seen.get("refresh_interval"))
     size = settings.group_size or known.get("group_size") or int(positive(seen.get("group_size")) or 0) or None
     given = settings.learning_rate if isinstance(settings, FitSettings) else None
     rate = given or known.get("learning_rate")
-    known |= {"refresh_interval": interval, "group_size": size, "learning_rate": rate}
+    known = {"refresh_interval": interval, "group_size": size, "learning_rate": rate}
     try:
         if settings.convert_to is not None:
             curve = curve.in_unit(UNITS[settings.convert_to], interval)

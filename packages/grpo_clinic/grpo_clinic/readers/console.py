@@ -53,7 +53,7 @@ def from_lines(lines: Iterable[str], options: ReadOptions) -> Parsed:
     return best.parsed()
 
 
-class VerlConsole(LineRows):
+class _VerlConsole(LineRows):
     """Lines of `key:value` pairs joined by ` - `, with the rollout cycle as the first pair."""
 
     kind = "verl console"
@@ -68,7 +68,7 @@ class VerlConsole(LineRows):
             self._keep({**row, "step": start[1]})
 
 
-class FreeText(LineRows):
+class _FreeText(LineRows):
     """Pairs on lines that hold a reward; with a `reward_key` its literal text is looked for, spaces and all.
 
     A structured dialect that finds as many rewards is to be preferred.
@@ -110,5 +110,5 @@ class FreeText(LineRows):
         self.table.add(row)
 
 
-_DIALECTS = (TrlConsole, VerlConsole, PipedConsole, ArealConsole, SkyrlConsole, FreeText)
+_DIALECTS = (TrlConsole, _VerlConsole, PipedConsole, ArealConsole, SkyrlConsole, _FreeText)
 """Where several find as many rows the first of them counts."""

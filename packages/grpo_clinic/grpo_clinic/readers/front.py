@@ -52,16 +52,16 @@ def read_all(paths: Iterable[str | Path], options: ReadOptions | None = None) ->
     skipped: list[Skipped] = []
     for place in map(Path, paths):
         try:
-            found = _guarded(place, partial(folder.logs, place))
+            files, left_out = _guarded(place, partial(folder.logs, place))
         except ValueError as error:
             skipped.append(Skipped(str(place), str(error)))
             continue
-        for file in found.files:
+        for file in files:
             try:
                 curves += _curves(file, options or ReadOptions())
             except ValueError as error:
                 skipped.append(Skipped(str(file), str(error)))
-        skipped += [Skipped(str(one), f"{_shown(one)}: {reason}") for one, reason in found.left_out]
+        skipped += [Skipped(str(one), f"{_shown(one)}: {reason}") for one, reason in left_out]
     return curves, skipped
 
 

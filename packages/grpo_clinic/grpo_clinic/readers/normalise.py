@@ -42,8 +42,7 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
     pool = view.held_out | view.pool if is_eval and not options.where else view.pool
     rows = pool & table.has(reward_key)
     view.count_steps(rows)
-    raw = columns.extract(view.step, table.column(reward_key), rows)
-    series, mended = columns.tidy(raw, reward_key, thin=options.thin)
+    series, lost = columns.series_of(view.step, table.column(reward_key), rows, reward_key, thin=options.thin)
     if series.step.size == 0:
         raise ValueError(f"reward_key: expected a column with finite numbers, got '{reward_key}' without any")
     others = _others(view)
@@ -67,10 +66,10 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         eval=held,
         settings={**view.repeated_settings(), **_epoch_length(view, rows)},
         reward_is_eval=is_eval,
-        nonfinite_steps=raw.nonfinite_steps,
+        nonfinite_steps=lost,
         unread=unread,
         others={key: one for key, one in rest.items() if one.value.size},
-        notes=(*parsed.notes, *mended, *raw.notes, *left_out, *_unused_evaluations(unread)),
+        notes=(*parsed.notes, *series.notes, *left_out, *_unused_evaluations(unread)),
     )
 
 

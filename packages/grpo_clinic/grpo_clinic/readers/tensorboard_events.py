@@ -83,7 +83,7 @@ def _events(path: Path, notes: list[str]) -> Iterator[tuple[int, str, float]]:
             raise ValueError(f"expected a TensorBoard event file, got a damaged one ({type(error).__name__})") from None
         notes.append(f"a damaged record ({type(error).__name__}): what stands before it was read")
     if long:
-        notes.append(limits.skipped_records(long))
+        notes.append(f"{long} records of more than {limits.MAX_LINE} bytes skipped")
 
 
 def _scalar(value: Any, tensor_util: Any) -> float | None:

@@ -171,8 +171,8 @@ class View:
     def series(self, key: str, rows: RowMask, *, thin: bool = True) -> Series:
         """The finite numbers of a column in those of the rows [rows] that have a step."""
         value = self.table.column(key)
-        raw = columns.extract(self.step, value, rows & np.isfinite(value))
-        return columns.tidy(raw, key, thin=thin and self.options.thin)[0]
+        rows = rows & np.isfinite(value)
+        return columns.series_of(self.step, value, rows, key, thin=thin and self.options.thin)[0]
 
     def role(self, role: str) -> Series | None:
         """A named column on its own steps, from the rows of the filter or, if it is not logged there, training rows."""

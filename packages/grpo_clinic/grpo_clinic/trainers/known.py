@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from grpo_clinic.trainers.configuration import Configuration
-from grpo_clinic.trainers.recipe import OWN, Key, Recipe, Settings, Trainer, of_settings
+from grpo_clinic.trainers.recipe import OWN, Key, Recipe, Settings, Trainer, ends, of_settings
 from grpo_clinic.trainers.trl import TRL
 from grpo_clinic.trainers.verl import VERL
 
@@ -59,4 +59,4 @@ def recipe_in_log(values: Mapping[str, Any], framework: str) -> Recipe:
 
 
 def _count(names: tuple[str, ...], values: Mapping[str, Any]) -> int:
-    return sum(any(key == name or key.endswith(f".{name}") for key in values) for name in names)
+    return sum(any(ends(key, name) for key in values) for name in names)

@@ -81,7 +81,7 @@ class Settings:
         """(key, value) of a quantity that is given at all; None for a default."""
         own, other = self.trainer.keys.get(quantity), self.further.get(quantity)
         for name in (*(own.names if own else ()), *(other.names if other else ())):
-            for key in sorted((one for one in self.values if _ends(one, name)), key=lambda one: one.count(".")):
+            for key in sorted((one for one in self.values if ends(one, name)), key=lambda one: one.count(".")):
                 value = _resolved(self.values[key], self.values)
                 if value is not None:
                     return key, value
@@ -106,12 +106,8 @@ class Settings:
         return self.number(quantity) or 1.0
 
 
-def holds(name: str, values: Mapping[str, Any]) -> bool:
-    """Whether a configuration has a key of this name, however nested."""
-    return any(_ends(key, name) for key in values)
-
-
-def _ends(key: str, name: str) -> bool:
+def ends(key: str, name: str) -> bool:
+    """Whether a key is the name, however nested."""
     return key == name or key.endswith(f".{name}")
 
 

@@ -28,8 +28,8 @@ import xarray
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
 from experiments.shared import sheet
 from experiments.shared.language_model_panels import draw_course, draw_crossings, draw_edges
 

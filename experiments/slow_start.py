@@ -20,11 +20,11 @@ from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
 from bandit_lab import measure as detectors, theory
-from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
 from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
 from experiments.shared.theory.slow_start import half_success_delay, inertial_delay, reaching_delay, standardised_curve

@@ -21,12 +21,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
+from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
 from bandit_lab.measure.displaced import stack_bandits
 from experiments.shared import sheet
 from experiments.shared.measure.curvature import curvature_during_training

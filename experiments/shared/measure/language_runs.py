@@ -8,8 +8,8 @@ import torch
 import xarray
 from torch import Tensor
 
-from bandit_lab._readings import crossing
 from bandit_lab.lab.reproduce.experiment import Setting
+from bandit_lab.lab.reproduce.readings import crossing
 from experiments.shared.smollm2 import Update
 
 Loop = tuple[str, int, float, str]

@@ -211,15 +211,16 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     }
     done = lab.keep_each(parts)
     edges = {name_of(loop): float(done[f"edge {name_of(loop)}"].edge) for loop in loops(setting)}
+    rates = [(loop, times * edges[name_of(loop)]) for loop in group_loops(setting) for times in setting.groups.times]
     pairs = lab.keep_each(
         {
-            f"pairs {name_of(loop)} {times:g}": partial(
-                language_runs.pair_factor, of, late, setting.groups, loop, times * edges[name_of(loop)]
+            f"pairs {name_of(loop)} {rate:.4g}": partial(
+                language_runs.pair_factor, of, late, setting.groups, loop, rate
             )
-            for loop in group_loops(setting)
-            for times in setting.groups.times
+            for loop, rate in rates
         }
     )
+    shape = len(group_loops(setting)), len(setting.groups.times)
 
     def crossed(start: int, rate: float) -> list[float]:
         return [float(done[f"crossing {start} {rate:g} {seed}"].crossing) for seed in range(setting.seeds)]
@@ -227,18 +228,12 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     def thrown(name: str, seeds: list[int]) -> list[list[float]]:
         return [[float(done[f"throw {rate:g} {seed}"][name]) for seed in seeds] for rate in setting.throws.rates]
 
-    def pair_numbers(name: str) -> tuple[tuple[str, str], list[list[float]], dict[str, str]]:
-        of_loop = [
-            [f"pairs {name_of(loop)} {times:g}" for times in setting.groups.times] for loop in group_loops(setting)
-        ]
-        return ("group_loop", "times"), [[float(pairs[key][name]) for key in row] for row in of_loop], ONE
-
-    swing = ("throw_rate", "seed")
+    swing, beside = ("throw_rate", "seed"), ("group_loop", "times")
     return xarray.Dataset(
         {
             "edge": ("loop", [*edges.values()], RATE),
-            "factor": pair_numbers("factor"),
-            "factor_error": pair_numbers("error"),
+            "factor": (beside, np.reshape([float(one.factor) for one in pairs.values()], shape), ONE),
+            "factor_error": (beside, np.reshape([float(one.error) for one in pairs.values()], shape), ONE),
             "crossing": (
                 ("start", "rate", "run"),
                 [[crossed(start, rate) for rate in setting.rates] for start in setting.starts],

@@ -126,7 +126,7 @@ def coordinates(setting: Setting) -> dict[str, Any]:
         "time": ("time", times, {"units": "rate times updates"}),
         "rate": ("rate", setting.rates, RATE),
         "loop": ("loop", [name_of(loop) for loop in loops(setting)], {"units": ""}),
-        "warmed": ("warmed", setting.warmup.rates, RATE),
+        "warmup_rate": ("warmup_rate", setting.warmup.rates, RATE),
     }
 
 
@@ -152,7 +152,7 @@ def predict(setting: Setting) -> xarray.Dataset:
             "crossing": (("start", "rate"), crossings, {"units": "updates"}),
             "edge": ("loop", edges, RATE),
             "adamw": ("start", [2 * top for top in tops], RATE),
-            "warmed": (("start", "warmed"), warmed, {"units": "updates"}),
+            "warmed": (("start", "warmup_rate"), warmed, {"units": "updates"}),
         },
         coordinates(setting),
     )
@@ -228,7 +228,7 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
             ),
             "adamw": ("start", [float(done[f"adamw {start}"].edge) for start in setting.starts], RATE),
             "warmed": (
-                ("start", "warmed"),
+                ("start", "warmup_rate"),
                 [[float(done[f"warmed {start} {rate:g}"].fall) for rate in about.rates] for start in setting.starts],
                 {"units": "updates"},
             ),

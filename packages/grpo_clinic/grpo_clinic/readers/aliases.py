@@ -314,14 +314,3 @@ def candidates(role: str, keys: list[str], framework: str = "") -> list[tuple[st
 def known(key: str) -> bool:
     """Whether any trainer is known to use this name."""
     return any(matches(alias.key, key) for alias in TABLE)
-
-
-def version_range(framework: str, keys: list[str]) -> str:
-    """The versions in which all the recognised keys of `framework` could stand together, as text."""
-    ranked = [a for a in TABLE if a.framework == framework]
-    own = [alias for key in keys if (alias := next((a for a in ranked if matches(a.key, key)), None))]
-    since = max((a.since for a in own), default="")
-    until = min((a.until for a in own if a.until), default="")
-    if since and until and since > until:
-        return f"keys of before {until} and after {since} together"
-    return Alias("", "", framework, since, until).versions

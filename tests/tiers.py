@@ -90,8 +90,6 @@ SLOW: dict[str, tuple[str, ...]] = {
     # Processes, kills, disks: `make test` keeps one kill, one interruption, one failed chunk, one full disk.
     "app/test_resume.py::test_no_number_depends_on_how_the_work_is_cut": (),
     "app/test_resume.py::test_a_full_disk_stops_the_run_which_then_continues": (),
-    "app/test_commands.py::test_any_optax_optimiser_by_name": (),
-    "app/test_commands.py::test_quiet_run_leaves_stderr_empty": (),
     "benchmarks/test_benchmarks.py::test_a_quick_look_at_two_sizes": (),
     "benchmarks/test_benchmarks.py::test_all_three_draw_the_same_curves": (),
     "lab/test_check.py::test_no_check_passes_on_a_comparison_of_nothing": (),

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from grpo_clinic.readers import aliases, columns
-from grpo_clinic.readers.asynchrony import columns_that_say_so
 from grpo_clinic.readers.options import ReadOptions
 from grpo_clinic.readers.record import COLUMNS, Curve, Floats, RewardScale, Series
 from grpo_clinic.readers.table import LogTable, RowMask
@@ -96,7 +95,6 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         reward_is_eval=is_eval,
         nonfinite_steps=raw.nonfinite_steps,
         gradient_lost=_gradient_lost(table, step, pool, framework),
-        late_columns=columns_that_say_so(table),
         unread=_unread(table, used),
         others=_rest(table, step, pool, used, framework, options),
         recognised=(*_origin(parsed, table, framework), text, step_text),
@@ -124,7 +122,6 @@ def _without_reward(
         series=others or loss_series(table, step, pool, framework, options),
         settings=repeated_settings(table, framework),
         gradient_lost=_gradient_lost(table, step, pool, framework),
-        late_columns=columns_that_say_so(table),
         unread=_unread(table, {step_key, *(one.key for one in others.values())}),
         recognised=(*_origin(parsed, table, framework), "reward: none", step_text),
         notes=(*parsed.notes, *unread, *([lost] if lost else [])),

@@ -98,10 +98,9 @@ class Curve:
     `reward_series` is empty in a log without a reward (`ReadOptions.needs_reward`). `series` maps a name of `COLUMNS`
     to its series on its *own* steps; `column` puts one on the reward's steps. `parts` are further reward keys of the
     same run (accuracy, format, ...). `nonfinite_steps` [m] are the steps whose reward was NaN or infinite and was left
-    out, `gradient_lost` [k] those whose gradient norm was. `late_columns` are columns
-    whose names say that samples may be older than the policy that they train (`runs.read.asynchrony`), `unread` all
-    numeric columns that were taken for nothing, `others` their series in a log of moderate size. `restarted`
-    says that it is one of several runs that came one after the other in a file.
+    out, `gradient_lost` [k] those whose gradient norm was. `unread` are all numeric columns that were taken for
+    nothing, `others` their series in a log of moderate size. `restarted` says that it is one of several runs that came
+    one after the other in a file.
     """
 
     name: str
@@ -118,7 +117,6 @@ class Curve:
     reward_is_eval: bool = False
     nonfinite_steps: Floats = field(default_factory=lambda: np.zeros(0))
     gradient_lost: Floats = field(default_factory=lambda: np.zeros(0))
-    late_columns: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     others: Mapping[str, Series] = field(default_factory=dict)
     restarted: bool = False

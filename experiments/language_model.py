@@ -33,10 +33,7 @@ from experiments.shared import sheet
 from experiments.shared.language_model_panels import draw_course, draw_crossings, draw_edges
 
 TITLE = "A language model at its edge"
-FINDING = (
-    "A language model's edge is the exact threshold in {edge:.0f} of 17 loops; it sharpens a hundredfold, and groups "
-    "cross 2/rate 8 % later than one slow run says"
-)
+FINDING = "{edge:.0f} of 17 loops of a language model lose stability at the exact threshold; it sharpens a hundredfold"
 
 # What prediction and measurement are both told.
 

@@ -32,7 +32,7 @@ from experiments.shared.theory.size_family import beyond_exponential, nearest_ex
 from experiments.shared.theory.slow_start import inertial_curve
 
 TITLE = "The single exponential as the over-damped limit"
-FINDING = "Over-damped and near the fixed point a run is one exponential, with the theory's plateau and time scale"
+FINDING = "An over-damped run near the fixed point is one exponential, with the predicted plateau and time"
 
 # What prediction and measurement are both told.
 

@@ -31,7 +31,7 @@ from experiments.shared.theory.slow_start import half_success_delay, inertial_de
 from experiments.shared.theory.two_arm import softmax_law
 
 TITLE = "Slow start: inertia against softmax geometry"
-FINDING = "A slow start needs no inertia: softmax geometry makes one, and a good fit of the oscillator cannot tell"
+FINDING = "A slow start needs no inertia: softmax makes one, and a good fit of the oscillator does not show it"
 
 # What prediction and measurement are both told.
 
@@ -224,7 +224,7 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.two_arms((1, 0)),
-        "GRPO with std and no KL term; with inertia: mean only",
+        "GRPO with std, no KL (inertia: mean only)",
         "heavy ball, on-policy",
         kl_weight=1,
     )

@@ -30,7 +30,7 @@ from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
 
 TITLE = "From over-damped to oscillatory"
-FINDING = "Oscillation sets in at the learning rate and the momentum that the poles of the loop tell"
+FINDING = "Oscillation sets in at the learning rate and the momentum that the loop's poles predict"
 
 # What prediction and measurement are both told.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from bandit_lab._names import one_of
+from bandit_lab._text import one_of
 
 T = TypeVar("T")
 

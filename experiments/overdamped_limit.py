@@ -19,11 +19,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors, theory
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
 from experiments.shared.readings import read_at
@@ -32,7 +32,7 @@ from experiments.shared.theory.size_family import beyond_exponential, nearest_ex
 from experiments.shared.theory.slow_start import inertial_curve
 
 TITLE = "The single exponential as the over-damped limit"
-FINDING = "Over-damped and near the fixed point a run is one exponential, with the theory's plateau and time scale"
+FINDING = "An over-damped run near the fixed point is one exponential, with the predicted plateau and time"
 
 # What prediction and measurement are both told.
 

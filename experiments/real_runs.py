@@ -23,10 +23,10 @@ from grpo_clinic.readers import Curve
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bandit_lab._readings import crossing
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import crossing
 from experiments.shared import public_logs, sheet
 from experiments.shared.readings import slope_within
 

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab._names import one_of
-from bandit_lab._text import visible
-from bandit_lab._version import __version__
+from bandit_lab._text import one_of, visible
 from bandit_lab.app import plugins
 from bandit_lab.app.settings import compose
 from bandit_lab.app.settings.grid import check_sweepable
@@ -19,6 +17,7 @@ from bandit_lab.app.terminal.commands import COMMANDS, help_of, overview
 from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input, one_line
 from bandit_lab.app.terminal.interrupt import interruptible
 from bandit_lab.app.terminal.output import lost, ready, say, tell
+from bandit_lab.app.version import __version__
 
 OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
 

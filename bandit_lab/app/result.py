@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from bandit_lab._names import did_you_mean
-from bandit_lab._text import json_visible, visible
+from bandit_lab._text import did_you_mean, json_visible, visible
 from bandit_lab.app.terminal.output import say
 
 if TYPE_CHECKING:

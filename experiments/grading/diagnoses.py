@@ -226,7 +226,7 @@ def _panels(found: dict[str, Any]) -> Drawn:
     names = [*axes[0, 0].get_legend_handles_labels()[1], "large: demanded from here on"]
     figure.legend(handles, names, loc="outside lower center", ncols=2)
     split = found["split"].replace("_", " ")
-    put_above(figure, finding(found), [f"{found['runs']:,} simulated runs, {split}; bars: 95 % Clopper-Pearson"])
+    put_above(figure, finding(found), f"{found['runs']:,} simulated runs, {split}; bars: 95 % Clopper-Pearson")
     return figure
 
 

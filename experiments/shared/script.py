@@ -9,7 +9,7 @@ from typing import Any
 import jax
 
 from bandit_lab import _checks
-from bandit_lab._names import one_of
+from bandit_lab._text import one_of
 from bandit_lab.app import plugins
 from bandit_lab.app.folder import store
 from bandit_lab.app.result import Result

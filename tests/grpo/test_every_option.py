@@ -193,3 +193,9 @@ def test_a_variant_with_several_contexts_and_an_entropy_bonus(kind, name):
 def test_a_kl_term_beside_silent_groups_that_are_drawn_anew(name):
     """dapo with two contexts: a sampled KL term sees the actions of the groups that are kept, an exact one all."""
     assert_means_agree("prompts", advantage="dapo", kl_estimator=name, estimator="clipped", infinite=(False,))
+
+
+def test_where_actions_depend_on_each_other():
+    """A std over three prompts, whose batches have orders; silent groups dropped where whole groups are weighed."""
+    assert_means_agree("arms", advantage="batch_std", prompts=3, infinite=(False,))
+    assert_means_agree("prompts", advantage="dapo", estimator="tpo", infinite=(False,))

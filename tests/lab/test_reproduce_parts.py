@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import xarray
 
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.lab.reproduce import cache, claims, source
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, as_setting, discover, labelled
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared.readings import share_near_one
 
 

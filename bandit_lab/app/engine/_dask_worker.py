@@ -11,9 +11,9 @@ from typing import Any
 import jax
 from distributed import WorkerPlugin
 
-from bandit_lab._version import __version__
 from bandit_lab.app import plugins
 from bandit_lab.app.chunks import Attempt, Work, attempt, key_of
+from bandit_lab.app.version import __version__
 
 
 class Ready(WorkerPlugin):

@@ -8,9 +8,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from bandit_lab._version import __version__
 from bandit_lab.app.chunks import hash_of
 from bandit_lab.app.result import plain
+from bandit_lab.app.version import __version__
 
 PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
 NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "engine")

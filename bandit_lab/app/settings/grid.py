@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab._names import did_you_mean
+from bandit_lab._text import did_you_mean
 from bandit_lab.app.settings.config import SCHEMAS, TRACED
 
 SPACED = ("start", "stop", "num", "scale")

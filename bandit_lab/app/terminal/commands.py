@@ -14,10 +14,10 @@ import json
 import textwrap
 from typing import Any, NamedTuple
 
-from bandit_lab._version import __version__
 from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.settings.names import NAMES
 from bandit_lab.app.settings.schema import default_of, listed
+from bandit_lab.app.version import __version__
 
 WIDTH = 110
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab._names import did_you_mean, nearest, one_of
+from bandit_lab._text import did_you_mean, nearest, one_of
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS
 from bandit_lab.app.settings.schema import setting_fields
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import jax
 
 from bandit_lab import _checks
-from bandit_lab._barrier import materialize
-from bandit_lab._elementary import exp
-from bandit_lab._numerics import leading_max, leading_sum
+from bandit_lab._numerics import exp, leading_max, leading_sum, materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo.estimator.base import register_estimator
 

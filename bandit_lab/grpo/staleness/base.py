@@ -5,8 +5,7 @@ from typing import Any, NamedTuple, Protocol
 import jax.numpy as jnp
 from jax import lax
 
-from bandit_lab._barrier import materialize
-from bandit_lab._lookup import row_of_each
+from bandit_lab._numerics import materialize, row_of_each
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab._names import one_of
+from bandit_lab._text import one_of
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.folder.store import create_folder, settings_in
 from bandit_lab.app.result import show

@@ -60,10 +60,10 @@ def finding(loaded: Loaded, rows: Sequence[ClaimRow]) -> str:
     return re.sub(r"(?<=\d)%", "\u00a0%", told)
 
 
-def failed(rows: Sequence[ClaimRow]) -> list[str]:
-    """How many predictions do not hold, as it stands above the picture; nothing where all hold."""
+def failed(rows: Sequence[ClaimRow]) -> str:
+    """How many predictions do not hold, as it stands above the picture; empty if all hold."""
     count = sum(not row["holds"] for row in rows)
-    return [f"\u2717 {count} of {len(rows)} predictions failed, see claims.md"] if count else []
+    return f"\u2717 {count} of {len(rows)} predictions failed" if count else ""
 
 
 def command(figure: str, quality: str = "paper") -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from unittest import SkipTest
 
 from bandit_lab import _checks
-from bandit_lab._names import did_you_mean
+from bandit_lab._text import did_you_mean
 from bandit_lab.app import engine
 from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.store import RunFolder, check_manifest, manifest_of

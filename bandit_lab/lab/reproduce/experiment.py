@@ -32,9 +32,9 @@ from unittest import SkipTest
 
 import numpy as np
 
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.settings.config import beside_package, config_dir
 from bandit_lab.lab.reproduce import source
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 
 if TYPE_CHECKING:
     import xarray

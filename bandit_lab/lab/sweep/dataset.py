@@ -10,8 +10,7 @@ from bandit_lab.app.settings.names import FORMS
 from bandit_lab.lab.sweep.compute import EXAMPLES, Computed, DriftResult
 from bandit_lab.lab.sweep.jobs import FIELDS, predict_rows, rows, values
 from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
-from bandit_lab.lab.sweep.sampled import CYCLE_MULTIPLE, NOT_RUN, SampledResult
-from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE
+from bandit_lab.lab.sweep.sampled import NOT_RUN, SampledResult
 
 if TYPE_CHECKING:
     import xarray
@@ -21,12 +20,8 @@ ROW = ("momentum", "kl_weight", "refresh_interval")
 COARSE = ("sampled_momentum", "kl_weight", "sampled_refresh_interval")
 CURVE = 24
 """Refresh intervals of a drawn line, beside those of the grid."""
-LOST = (
-    f"a run that ends at one arm (the others below {VERTEX_SHARE:.0%} of their mass at the fixed point) or not finite, "
-    "or that passes the fixed point and in its last half does not settle there (mean within "
-    f"{NOISE_MULTIPLE:g}, fluctuation within {CYCLE_MULTIPLE:g} standard deviations of small-step noise)"
-)
-"""When a sampled run counts as lost, for pictures."""
+LOST = "collapsed onto one arm, diverged, or passed the fixed point and never settled"
+"""When a sampled run counts as lost, for pictures. The limits are `measure.outcome`'s."""
 UNITS = dict.fromkeys(("tail_mean", "tail_std", "overshoot"), "reward")
 UNITS |= {"final_max_probability": "1", "tail_silent": "1"}
 OUTCOME: dict[str, Any] = {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import optax
 
-from bandit_lab._barrier import materialize
+from bandit_lab._numerics import materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Optimizer
 

@@ -9,8 +9,7 @@ from typing import cast
 
 import jax.numpy as jnp
 
-from bandit_lab._barrier import materialize
-from bandit_lab._numerics import add_up, leading_sum, leading_sum_of
+from bandit_lab._numerics import add_up, leading_sum, leading_sum_of, materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner, Scaled, advantages
 from bandit_lab.simulation.fast.program import Job, Program

@@ -16,9 +16,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from bandit_lab._barrier import materialize
-from bandit_lab._elementary import exp, log
-from bandit_lab._numerics import leading_max, leading_sum, leading_sum_of
+from bandit_lab._numerics import exp, leading_max, leading_sum, leading_sum_of, log, materialize
 from bandit_lab._types import Array
 from bandit_lab.simulation.fast import many_arms
 from bandit_lab.simulation.fast.advantages import scales

@@ -10,7 +10,7 @@ from jax import lax
 from jax.extend.core import jaxpr_as_fun
 from jax.sharding import Mesh
 
-from bandit_lab._barrier import materialize
+from bandit_lab._numerics import materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner
 from bandit_lab.simulation.devices import on_every

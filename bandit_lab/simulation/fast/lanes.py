@@ -6,9 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import materialize
-from bandit_lab._elementary import exp
-from bandit_lab._numerics import leading_sum
+from bandit_lab._numerics import exp, leading_sum, materialize
 from bandit_lab._types import Array
 
 

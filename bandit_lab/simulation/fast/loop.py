@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from bandit_lab._barrier import materialize
+from bandit_lab._numerics import materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Mixture, Refresh, averages
 from bandit_lab.simulation.fast import adam, any_policy, many_arms, two_arms

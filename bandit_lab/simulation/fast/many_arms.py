@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from bandit_lab._barrier import materialize
-from bandit_lab._elementary import log
-from bandit_lab._numerics import add_up, leading_max, leading_sum, leading_sum_of
+from bandit_lab._numerics import add_up, leading_max, leading_sum, leading_sum_of, log, materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Shift, counted, group_rule, weighs_groups
 from bandit_lab.simulation.fast.advantages import of_group, of_infinite_group, of_law, scale_of, scales

@@ -23,8 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import materialize
-from bandit_lab._numerics import add_up
+from bandit_lab._numerics import add_up, materialize
 from bandit_lab._types import Array
 from bandit_lab.simulation.fast.lanes import as_float
 

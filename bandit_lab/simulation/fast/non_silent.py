@@ -25,8 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import materialize
-from bandit_lab._numerics import leading_sum
+from bandit_lab._numerics import leading_sum, materialize
 from bandit_lab._types import Array
 from bandit_lab.simulation.fast.lanes import unit_uniform
 from bandit_lab.simulation.fast.multinomial import (

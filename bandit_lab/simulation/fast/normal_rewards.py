@@ -18,9 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import materialize
-from bandit_lab._elementary import log
-from bandit_lab._numerics import add_up, leading_sum
+from bandit_lab._numerics import add_up, leading_sum, log, materialize
 from bandit_lab._types import Array
 from bandit_lab.simulation.fast.lanes import unit_uniform
 from bandit_lab.simulation.fast.program import Job

@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from bandit_lab._barrier import materialize
 from bandit_lab._checks import require
+from bandit_lab._numerics import materialize
 from bandit_lab._types import Array
 from bandit_lab.simulation.fast.lanes import as_float
 from bandit_lab.simulation.threefry import threefry2x32

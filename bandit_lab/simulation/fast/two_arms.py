@@ -18,9 +18,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab._barrier import materialize
-from bandit_lab._elementary import exp, log
-from bandit_lab._numerics import add_up
+from bandit_lab._numerics import add_up, exp, log, materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Exact, Learner
 from bandit_lab.simulation.fast import many_arms

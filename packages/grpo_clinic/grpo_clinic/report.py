@@ -199,7 +199,7 @@ def _traps(case: Case) -> tuple[str, ...]:
             "the clipped fraction is 0, as it must be where one update is made per batch: the ratio is always 1"
         )
     spread = case.curve.series.get("reward_std")
-    if spread is not None and spread.framework == "TRL":
+    if spread is not None and case.curve.framework == "TRL":
         found.append("TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0")
     if case.curve.step_unit == "unknown":
         found.append("the log does not tell whether a step is an optimiser step or a rollout cycle")

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from grpo_clinic import _checks
 from grpo_clinic._text import visible
@@ -36,7 +37,7 @@ class IndexEntry:
     name: str
     path: Path
     family: str
-    reading: Mapping[str, str] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
     eval_path: Path | None = None
     beside: tuple[Path, ...] = ()
     outcome: str = ""

@@ -188,6 +188,9 @@ TABLE: tuple[Alias, ...] = (
     *_each("engine_kl", NEMO, "gen_kl_error", "policy_kl_error"),
     *_each("engine_kl", TINKER, "optim/kl_sample_train_v2"),
     *_each("engine_kl", AREAL, "*_actor/update/behave_approx_kl/avg", "*/behave_approx_kl/avg"),
+    *_each("engine_kl", AREAL, "*_actor/train_infer/kl_k3"),
+    *_each("engine_k1", AREAL, "*_actor/train_infer/kl_k1"),
+    *_each("engine_abs", AREAL, "*_actor/train_infer/logp_abs_diff/avg", meaning=_GAP),
     *_each("engine_k1", VERL, "rollout_corr/kl"),
     *_each("engine_k1", VERL, "mismatch/mismatch_kl", until="2025-12"),
     *_each("engine_k1", TINKER, "optim/kl_sample_train_v1"),
@@ -314,14 +317,3 @@ def candidates(role: str, keys: list[str], framework: str = "") -> list[tuple[st
 def known(key: str) -> bool:
     """Whether any trainer is known to use this name."""
     return any(matches(alias.key, key) for alias in TABLE)
-
-
-def version_range(framework: str, keys: list[str]) -> str:
-    """The versions in which all the recognised keys of `framework` could stand together, as text."""
-    ranked = [a for a in TABLE if a.framework == framework]
-    own = [alias for key in keys if (alias := next((a for a in ranked if matches(a.key, key)), None))]
-    since = max((a.since for a in own), default="")
-    until = min((a.until for a in own if a.until), default="")
-    if since and until and since > until:
-        return f"keys of before {until} and after {since} together"
-    return Alias("", "", framework, since, until).versions

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from grpo_clinic.readers import aliases
-from grpo_clinic.readers.options import ReadOptions
+from grpo_clinic.readers.options import UNITS, ReadOptions
 from grpo_clinic.readers.record import Curve, Floats, Series, StepUnit
 
 _FEWEST_CHANGES = 5
@@ -74,28 +74,23 @@ def extract(step: Floats, value: Floats, rows: NDArray[np.bool_]) -> Extracted:
     return Extracted(steps, means, np.setdiff1d(lost, steps), tuple(notes))
 
 
-def tidy(
-    raw: Extracted, key: str, framework: str, alias: aliases.Alias | None, *, thin: bool
-) -> tuple[Series, tuple[str, ...]]:
-    """(series, notes): the column with its provenance, thinned to one row per tread if it is a staircase."""
-    step, value, notes = raw.step, raw.value, raw.notes
+def tidy(raw: Extracted, key: str, *, thin: bool) -> tuple[Series, tuple[str, ...]]:
+    """(series, notes): the column, thinned to one row per tread if it is a staircase."""
+    step, value = raw.step, raw.value
     tread = stride(value) if thin else 1
     mended: tuple[str, ...] = ()
     if tread > 1:
         kept = first_of_each_tread(value, tread)
-        mended = (
-            f"'{key}' is forward-filled: {step.size} rows thinned to the {kept.size} logged ones, one in {tread}",
-        )
+        rows = f"{step.size} rows thinned to the {kept.size} logged ones, one in {tread}"
+        mended = (f"'{key}' is forward-filled: {rows}",)
         step, value = step[kept], value[kept]
-    origin = alias or aliases.Alias("", key, framework)
-    versions = origin.versions if alias else ""
-    return Series(step, value, key, framework, versions, origin.meaning, (*notes, *mended)), mended
+    return Series(step, value, key, (*raw.notes, *mended)), mended
 
 
 def unit_of(step_key: str, framework: str, options: ReadOptions) -> StepUnit:
     """What one step of the log is: as told, as the step key's name says, or as the trainer documents."""
     if options.step_unit is not None:
-        return cast(StepUnit, options.step_unit)
+        return cast(StepUnit, UNITS[options.step_unit])
     named = aliases.KEY_UNIT.get(aliases.canonical(step_key))
     return cast(StepUnit, named or aliases.STEP_UNIT.get(framework, "unknown"))
 

@@ -3,14 +3,10 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from grpo_clinic.readers import console, limits, scalars, source
-from grpo_clinic.readers.normalise import Parsed
-from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.registry import register_reader
-from grpo_clinic.readers.table import RUN_KEYS, LogTable, RunTables
+from grpo_clinic.readers import limits, scalars, source
+from grpo_clinic.readers.table import RUN_KEYS, LogTable, Parsed, RunTables
 
 SUFFIXES = (".csv", ".tsv")
 _METRIC = ("metric", "tag", "key", "variable", "metric_name", "name")
@@ -33,15 +29,9 @@ def sniff(start: str) -> bool:
     return len(header) == len(row) and named >= len(header) - 1 and numeric
 
 
-def read(path: Path, options: ReadOptions) -> Parsed:
+def read(path: Path) -> Parsed:
     """The runs of a CSV file. Raises ValueError if it has no header, or no rows of numbers."""
     lines = source.Lines(path)
-    parsed = from_lines(lines)
-    return replace(parsed, notes=(*parsed.notes, *lines.notes))
-
-
-def from_lines(lines: Iterable[str]) -> Parsed:
-    """The runs in lines of text, the header first. Raises ValueError as `read` does."""
     rows = _cells(lines)
     header = [name.strip() for name in next(rows, [])]
     lower = [name.lower() for name in header]
@@ -62,7 +52,7 @@ def from_lines(lines: Iterable[str]) -> Parsed:
     if not tables:
         raise ValueError("expected a CSV file with rows of numbers, got none")
     notes = (f"{ragged} rows with a wrong number of cells left out",) if ragged else ()
-    return Parsed(kind, tables, notes)
+    return Parsed(kind, tables, (*notes, *lines.notes))
 
 
 def _delimiter(header: str) -> str:
@@ -144,18 +134,3 @@ def _wandb(rows: Iterator[list[str]], header: list[str]) -> tuple[dict[str, LogT
                 own_step = {"step": found.pop("_step")} if "_step" in found else {}
                 tables.table(run).add({**{name: _cell(row[i]) for i, name in shared}, **own_step, **found})
     return tables.done(), ragged
-
-
-@register_reader("csv")
-class CsvTable:
-    """CSV; console text where it turns out to be none, unless it is called so."""
-
-    order = 70
-
-    def owns(self, path: Path, start: bytes) -> bool:
-        """By its name, else by its first two lines."""
-        return path.suffix.lower() in SUFFIXES or sniff(source.first_text(start))
-
-    def read(self, path: Path, options: ReadOptions) -> Parsed:
-        """As `read` of this file."""
-        return console.or_console(read, path, options, surely=path.suffix.lower() in SUFFIXES)

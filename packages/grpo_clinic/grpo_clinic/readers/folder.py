@@ -23,12 +23,14 @@ class FolderFiles:
 
 
 def logs(folder: Path) -> FolderFiles:
-    """The files to read in a folder, best choice first where the folder's form tells one.
+    """The files to read in a folder, best choice first where its form tells one; of a file that file.
 
     A Hugging Face output folder gives the `trainer_state.json` of its own or of the largest checkpoint, a wandb run
     its console text. Any other folder gives all files that may be logs,
     sub-folders included, the first ones by name if there are too many. Raises ValueError if there is none.
     """
+    if not os.path.isdir(folder):
+        return FolderFiles([folder])
     names = _names(folder)
     one = _one_run(folder, names)
     if one is not None:
@@ -87,7 +89,8 @@ def _walk(folder: Path, names: list[str], depth: int, found: FolderFiles) -> Ite
 
 def may_be_log(name: str) -> bool:
     """Whether a file of this name in a folder of logs is read as one."""
-    return os.path.splitext(name)[1].lower() in (*_TEXT, *registry.suffixes()) or "tfevents" in name
+    theirs = (end for reader in registry.READERS.values() for end in getattr(reader, "suffixes", ()))
+    return os.path.splitext(name)[1].lower() in (*_TEXT, *theirs) or "tfevents" in name
 
 
 def _inside(child: Path, depth: int, found: FolderFiles) -> Iterator[Path]:

@@ -67,14 +67,6 @@ class LogTable:
             self._kept.columns += 1
         return store[key]
 
-    def dictionaries(self) -> list[dict[str, object]]:
-        """The rows as they were put in, flat [rows]: for tables of a few rows that are read as they come."""
-        rows: list[dict[str, object]] = [{} for _ in range(self.rows)]
-        for key, (places, values) in (*self._numbers.items(), *self._words.items()):
-            for place, value in zip(places, values, strict=True):
-                rows[place][key] = value
-        return rows
-
     @property
     def keys(self) -> list[str]:
         """Names of the numeric columns, in order of appearance."""
@@ -134,6 +126,16 @@ class LogTable:
         for row, word in zip(rows, words, strict=True):
             dense[row] = word
         return dense
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """What a reader hands over: one table per run, the format's name and what it had to say."""
+
+    format: str
+    tables: dict[str, LogTable]
+    notes: tuple[str, ...] = ()
+    framework: str = ""
 
 
 def _put_last(rows: array, values: array | list, row: int, value: object) -> int:

@@ -14,7 +14,7 @@ grpo_clinic.readers. Drawn: curves, their distance to the exponential, fitted ti
 import jax
 import numpy as np
 import xarray
-from grpo_clinic.fitting import fit_many
+from grpo_clinic.fitting import fit_curve
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -183,7 +183,7 @@ def _family(setting: Setting) -> xarray.Dataset:
 
 def _fits(time: np.ndarray, rewards: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(plateau, time scale, R^2) of every noisy curve [C, T]."""
-    laws = [one.laws[LAW] for one in fit_many(time, rewards, (LAW,))]
+    laws = [fit_curve(time, one, (LAW,)).laws[LAW] for one in rewards]
     plateau, delay = (np.array([law.parameters[name].value for law in laws]) for name in ("plateau", "delay"))
     return plateau, delay, np.array([law.r_squared for law in laws])
 

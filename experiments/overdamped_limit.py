@@ -24,8 +24,8 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.lab.reproduce.readings import farthest_from_one
-from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
+from experiments.shared.mean_curves import mean_curves
 from experiments.shared.readings import read_at
 from experiments.shared.theory import size_family
 from experiments.shared.theory.size_family import beyond_exponential, nearest_exponential

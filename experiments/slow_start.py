@@ -25,8 +25,8 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
-from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
+from experiments.shared.mean_curves import mean_curves
 from experiments.shared.theory.slow_start import half_success_delay, inertial_delay, reaching_delay, standardised_curve
 from experiments.shared.theory.two_arm import softmax_law
 

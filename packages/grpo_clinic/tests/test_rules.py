@@ -363,9 +363,6 @@ def test_bare_numbers_and_a_mean_beside_its_step_are_rewards(tmp_path):
     [
         ("debug/vllm_vs_local_logprob_diff_mean", "engine_abs"),
         ("actor/rollout_train_logprob_gap", "engine_abs"),
-        ("ppo_actor/train_infer/kl_k1", "engine_k1"),
-        ("ppo_actor/train_infer/kl_k3", "engine_kl"),
-        ("ppo_actor/train_infer/logp_abs_diff/avg", "engine_abs"),
         ("actor/clip_fraction", "clip_frac"),
         ("rollout/truncated", "truncation"),
         ("rollout_corr/rollout_is_eff_sample_size", "ess"),

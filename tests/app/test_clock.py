@@ -7,7 +7,7 @@ import jax
 import pytest
 
 from bandit_lab.app.cli import main
-from bandit_lab.app.folder.manifest import CompileClock
+from bandit_lab.app.folder.store import CompileClock
 from bandit_lab.lab.check import command
 from bandit_lab.lab.check.result import PASS, CheckResult
 

@@ -1,13 +1,11 @@
 """`engine=dask`: the bytes of one process, and nothing is lost where a worker, the scheduler or the client dies."""
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,9 +13,8 @@ from settings import nightly_but
 
 from bandit_lab.app import plugins
 from bandit_lab.app.chunks import Attempt, ChunkStore, run_chunks
-from bandit_lab.app.cli import BAD_INPUT, main
 from bandit_lab.app.engine import ENGINES
-from bandit_lab.app.engine.dask import _local_cluster, gpus
+from bandit_lab.app.engine.dask import _local_cluster
 from bandit_lab.app.settings.config import SweepSettings
 
 pytest.importorskip("distributed", reason="the optional package distributed is not installed")
@@ -235,7 +232,7 @@ def test_nobody_without_the_key_is_served_by_a_local_cluster():
     """A scheduler runs what it is sent as this user: another process that finds its port must not get in."""
     from distributed import Client
 
-    with _local_cluster(1, []) as cluster:
+    with _local_cluster(1) as cluster:
         address = cluster.scheduler_address
         assert address.startswith("tls://127.0.0.1")
         for other in (address, address.replace("tls", "tcp")):
@@ -304,83 +301,3 @@ def test_chunks_that_an_engine_gives_back_in_another_order_are_kept_under_their_
     assert [store.load(report.keys[number])["number"].item() for number in (0, 1, 2, 4)] == [0, 1, 2, 4]
     again = run_chunks(store, pieces, lambda done, total: None, backwards)
     assert (again.found, again.computed, again.failed) == (4, 0, {3: "too hot"})
-
-
-@pytest.fixture
-def nvidia(tmp_path, monkeypatch):
-    """An environment with the tool that lists GPUs, and with JAX's package for them."""
-    tool = tmp_path / "nvidia-smi"
-    lines = [f"GPU {place}: NVIDIA H100 80GB HBM3 (UUID: GPU-{place}a-{place}b)" for place in range(3)]
-    tool.write_text(
-        "#!/bin/sh\necho '" + "\n".join([lines[0], "  MIG 1g.10gb Device 0: (UUID: MIG-c)", *lines[1:]]) + "'\n"
-    )
-    tool.chmod(0o755)
-    package = metadata.EntryPoint("xla_cuda12", "jax_plugins.xla_cuda12", "jax_plugins")
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [package])
-    return {"PATH": str(tmp_path)}
-
-
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ({}, ["GPU-0a-0b", "GPU-1a-1b", "GPU-2a-2b"]),
-        ({"CUDA_VISIBLE_DEVICES": "2, 0"}, ["2", "0"]),
-        ({"CUDA_VISIBLE_DEVICES": ""}, []),
-        ({"JAX_PLATFORMS": "cpu"}, []),
-        ({"JAX_PLATFORMS": "cuda,cpu", "CUDA_VISIBLE_DEVICES": "1"}, ["1"]),
-        ({"PATH": ""}, []),
-    ],
-)
-def test_gpus_are_listed_without_jax(nvidia, more, expected):
-    assert gpus(nvidia | more) == expected
-
-
-def test_without_jaxs_package_for_gpus_there_are_none(nvidia, monkeypatch):
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [])
-    assert gpus(nvidia) == []
-
-
-@pytest.mark.parametrize(("workers", "expected"), [(None, ["0", "1"]), (3, ["0", "0", "1"])])
-def test_every_worker_of_this_machine_has_a_gpu_of_its_own(monkeypatch, workers, expected):
-    """More workers than GPUs take turns."""
-    from distributed import Client
-
-    monkeypatch.setattr("bandit_lab.app.engine.dask.gpus", lambda: ["0", "1"])
-    with (
-        ENGINES.build("dask", {"workers": workers})._place() as (_, cluster),
-        Client(cluster, set_as_default=False) as client,
-    ):
-        client.wait_for_workers(len(expected), timeout=60)
-        seen = client.run(lambda: os.environ.get("CUDA_VISIBLE_DEVICES"))
-    assert sorted(seen.values()) == expected
-
-
-DRAFTS = ("reproduce", "two_detectors", "overdamped_limit")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("killed", nightly_but([True], [False, True]))
-def test_workers_measure_the_experiments_and_the_client_keeps_what_they_found(tmp_path, killed):
-    """Numbers, claims and pictures of one process; a worker that is killed is replaced; a cache finds it all again."""
-    cache = tmp_path / "cache"
-    process = started(["bandit_lab", *DRAFTS, f"run_dir={tmp_path / 'dask'}", f"cache={cache}", *WORKERS])
-    if killed:
-        wait_for(lambda: [one for one in computing(process) if one.cpu_times().user > 3], process)  # it has begun
-        max(computing(process), key=lambda one: one.cpu_times().user).kill()
-    code, _, err = ended(process)
-    assert (code, err) == (0, "")
-    here = started(["bandit_lab", *DRAFTS, f"run_dir={tmp_path / 'here'}", f"cache={tmp_path / 'other'}"])
-    assert ended(here)[0] == 0
-    assert files(tmp_path / "dask") == files(tmp_path / "here")
-    for path in (tmp_path / "here").iterdir():
-        if path.suffix in (".csv", ".png"):
-            assert (tmp_path / "dask" / path.name).read_bytes() == path.read_bytes(), path.name
-    again = started(["bandit_lab", *DRAFTS, f"run_dir={tmp_path / 'again'}", f"cache={cache}"])
-    assert ended(again)[0] == 0
-    made = json.loads((tmp_path / "again/summary.json").read_text())["figures"]
-    assert [one["from_cache"] for one in made] == [True, True]
-
-
-def test_workers_need_a_cache_for_what_they_measure(capsys):
-    assert main([*DRAFTS, "engine=dask", "cache=null"]) == BAD_INPUT
-    assert "cache: expected a folder for what the engine's workers measure, got None" in capsys.readouterr().err

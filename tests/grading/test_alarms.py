@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from grpo_clinic.monitor import Monitor, spending
 
-from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.app.terminal.output import Progress
 from experiments.grading import alarms
 from experiments.shared import script
 

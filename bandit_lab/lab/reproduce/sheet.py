@@ -45,7 +45,9 @@ def drawn(loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]") -> "It
         loaded.draw(figure, found)
         figure.set_figwidth(WIDTH)
         setting = [loaded.trained(found.setting)] if loaded.trained is not None else []
-        put_above(figure, claims.finding(loaded, rows), setting, claims.failed(rows))
+        count = sum(not row["holds"] for row in rows)
+        failed = [f"\u2717 {count} of {len(rows)} predictions failed, see claims.md"] if count else []
+        put_above(figure, claims.finding(loaded, rows), setting, failed)
         yield figure
 
 

@@ -113,7 +113,7 @@ class Monitor:
         return self.feed(step, metrics)
 
     def feed(self, step: float, metrics: Mapping[str, Any]) -> list[Alarm]:
-        """`update` for names that are no Python names. Raises ValueError for a step that is no number."""
+        """`update` for names that are no Python names. Raises ValueError for a step that is not finite."""
         step = float(step)
         _checks.require(math.isfinite(step), "step", "a finite number", step)
         if step < self.step:
@@ -202,7 +202,7 @@ class Monitor:
             self._lost += 1
 
     def _count_gradient(self, step: float, value: float) -> None:
-        """Steps at the end whose gradient norm is no number, the first few of them."""
+        """Steps at the end whose gradient norm is not finite, the first few of them."""
         if math.isfinite(value):
             self._gradient_lost.clear()
         elif len(self._gradient_lost) < _GRADIENTS:
@@ -229,7 +229,7 @@ class Monitor:
         return new
 
     def _proven(self, curve: Curve) -> list[Alarm]:
-        """What the first rows prove: a level that is beyond its limit in every one of them."""
+        """Findings that hold in every one of the first rows."""
         found = report(self._case(curve), limits=self._limits)
         proven = {name for name in found.harms if name in spending.PROVEN}
         if not _solved(curve):  # a hard start is silent, too
@@ -247,11 +247,11 @@ class Monitor:
         return Alarm(name, self.step, self.rows, onset, float(best.score), best.text)
 
     def _no_number(self) -> list[Alarm]:
-        """No statistics here, hence at every row: rewards that stay no numbers."""
+        """Checked at every row: a run of non-finite rewards."""
         least = max(_NO_NUMBER, 2 * self._longest)
         if self._lost < least or self._raised("diverging"):
             return []
-        text = f"the reward is no number since {self._lost} rows"
+        text = f"the reward has not been finite for {self._lost} rows"
         return [Alarm("diverging", self.step, self.rows, self.step, self._lost / least, text)]
 
     def _raised(self, failure: str) -> bool:

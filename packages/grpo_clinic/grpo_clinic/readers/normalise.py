@@ -141,7 +141,7 @@ def _origin(parsed: Parsed, table: LogTable, framework: str) -> tuple[str, str]:
 
 
 def _gradient_lost(table: LogTable, step: Floats, pool: RowMask, framework: str) -> Floats:
-    """Steps [k] at the end of the log whose gradient norm is logged and no number."""
+    """Steps [k] at the end of the log whose gradient norm is logged and not finite."""
     for key, _ in aliases.candidates("grad_norm", table.keys, framework):
         rows = pool & table.has(key) & np.isfinite(step)
         order = np.argsort(step[rows], kind="stable")

@@ -98,12 +98,12 @@ def reward_column(
 
 
 def lost_gradient(table: LogTable, pool: RowMask, framework: str) -> str:
-    """What a log without a reward shows all the same: a gradient norm that is no number, beside a loss that is one."""
+    """What a log without a reward shows all the same: a gradient norm that is not finite, beside a loss that is one."""
     for key, _ in aliases.candidates("grad_norm", table.keys, framework):
         rows = pool & table.has(key)
         lost = rows & ~np.isfinite(table.column(key))
         if lost.any():
-            text = f"'{key}' is no number in {lost.sum()} of {rows.sum()} rows"
+            text = f"'{key}' is not finite in {lost.sum()} of {rows.sum()} rows"
             forward = "loss" in table.keys and bool(np.all(np.isfinite(table.column("loss")[lost])))
             return f"{text}, where the loss is a number: it was lost in the backward pass" if forward else text
     return ""

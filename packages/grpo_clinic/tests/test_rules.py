@@ -251,7 +251,7 @@ def test_the_edge_of_constant_ages_is_where_the_map_loses_stability(age):
     ("reward", "what"),
     [
         (RISE, "rose"),
-        (LEVEL, "stands"),
+        (LEVEL, "flat"),
         (np.where(LATE, 0.2, RISE), "fell"),
         (RISE[:6], "too short"),
         (RISE[:0], "not logged"),

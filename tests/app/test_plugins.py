@@ -74,14 +74,6 @@ def test_a_module_of_the_working_directory_brings_its_own_settings(folder):
     }
 
 
-def test_a_yaml_beside_the_module_is_its_settings(folder):
-    (folder / "plug_b.py").write_text(BANDIT.format(name="plug_b"))
-    (folder / "conf" / "bandit").mkdir(parents=True)
-    (folder / "conf" / "bandit" / "plug_b.yaml").write_text("name: plug_b\nshift: 0.3\n")
-    plugins.load(["plug_b"])
-    assert dict(composed("bandit=plug_b").bandit) == {"name": "plug_b", "shift": 0.3}
-
-
 def test_an_installed_package_announces_its_module(folder, capsys):
     (folder / "plug_c.py").write_text(BANDIT.format(name="plug_c"))
     (folder / "plug_c-1.0.dist-info").mkdir()
@@ -122,7 +114,9 @@ def test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_pred
     few = ["sweep.refresh_interval=[2]", "sweep.momentum=[0.5]", "sweep.learning_rate={num: 8}", "pictures=false"]
     asked = ["sweep", "plugins=[plug_escort]", "bandit=escort", "dynamics=mean_field", *few, "run_dir=run"]
     assert main([*asked, "quiet=true"]) == 0
-    assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
+    assert "neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
+    assert main(["predict", "plugins=[plug_escort]", "bandit=escort", "run_dir=one", "-v"]) == 0
+    assert "neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
     found = json.loads((folder / "run" / "summary.json").read_text())
     assert abs(found["threshold"][0]["relative_error"]) < 1e-4
     assert abs(found["transition"][0]["relative_error"]) < 1e-3

@@ -7,7 +7,7 @@ from typing import Literal
 
 from grpo_clinic.rules.base import Case, Fact
 
-What = Literal["rose", "stands", "fell", "ended", "swings", "too short", "not logged"]
+What = Literal["rose", "flat", "fell", "ended", "swings", "too short", "not logged"]
 FEWEST = 10
 
 
@@ -53,4 +53,4 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
         early = (first - case.reward[0]) / whole if whole > 0 else 0.0
         quick = f"; {early:.0%} of it in the first tenth" if early > 0.5 else ""
         return Outcome("rose", change, error, p, told + quick)
-    return Outcome("stands", change, error, p, told)
+    return Outcome("flat", change, error, p, told)

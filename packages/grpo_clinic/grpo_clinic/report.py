@@ -107,7 +107,7 @@ class Report:
             return own or _THEN.get(name, f"Look at {name.replace('_', ' ')}.")
         if self.outcome.what in ("too short", "not logged"):
             return "Log the reward at every step, and run longer: then more can be said."
-        return "Nothing that was looked at asks for a change; this is no proof that all is well."
+        return "No rule asks for a change. That does not prove that all is well."
 
 
 def report(
@@ -239,7 +239,7 @@ def text(found: Report, curve: Curve, whole: bool = False) -> str:
     if not whole:
         lines += [f"{title}: {_some(names)}." for title, names in beside if names]
         return "\n".join(lines)
-    lines += [f"  looked at: {_fact_text(one, {}, True)}" for one in found.facts if not one.fires]
+    lines += [f"  within limits: {_fact_text(one, {}, True)}" for one in found.facts if not one.fires]
     lines += [f"{title}: {'; '.join(names)}." for title, names in beside if names]
     lines += [f"Beware: {one}." for one in found.traps] + [f"Note: {one}." for one in found.remarks]
     return "\n".join([*lines, f"Read: {'; '.join(curve.recognised)}."])

@@ -108,12 +108,12 @@ def _without_spread(case: Case) -> Series | None:
     unit="share of tokens or answers",
     formula="mean of the last fifth",
     source="what is clipped has no gradient",
-    proves="two answers of five teach nothing",
+    proves="two answers of five have no gradient",
 )
 def clip_fraction(case: Case, rule: Rule) -> Fact:
     """The clipped share over the last fifth."""
     clip = case.series("clip_frac")
     count = max(clip.value.size // 5, 1)
     value = float(clip.value[-count:].mean())
-    text = f"'{clip.key}': {value:.0%} of the ratios are clipped, and teach nothing"
+    text = f"'{clip.key}': {value:.0%} of the ratios are clipped and have no gradient"
     return Fact(value / rule.limit, value, window_of(clip, slice(-count, None)), count, text)

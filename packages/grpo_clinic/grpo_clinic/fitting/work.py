@@ -41,7 +41,7 @@ class Fitted:
         best = self.best
         lines = [
             f"{self.name}, {self.curve.step.size} rewards: {best.law.replace('_', ' ')}, R2 = {best.r_squared:.2f} "
-            f"({best.r_squared_explainable:.2f} of what is explainable). {self.status}.",
+            f"({best.r_squared_explainable:.2f} of the variance beyond noise). {self.status}.",
             *(f"  {name:14} {_number(one, level)}" for name, one in best.parameters.items()),
         ]
         if isinstance(reading := self.reading, StiffnessReading):

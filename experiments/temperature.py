@@ -20,11 +20,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors, theory
-from bandit_lab._readings import crossing
 from bandit_lab.app.plots import style
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
+from bandit_lab.lab.reproduce.readings import crossing
 from bandit_lab.simulation import run
 from experiments.shared import sheet
 

@@ -71,14 +71,6 @@ def test_a_module_of_the_working_directory_brings_its_own_settings(folder):
     }
 
 
-def test_a_yaml_beside_the_module_is_its_settings(folder):
-    (folder / "plug_b.py").write_text(BANDIT.format(name="plug_b"))
-    (folder / "conf" / "bandit").mkdir(parents=True)
-    (folder / "conf" / "bandit" / "plug_b.yaml").write_text("name: plug_b\nshift: 0.3\n")
-    plugins.load(["plug_b"])
-    assert dict(composed("bandit=plug_b").bandit) == {"name": "plug_b", "shift": 0.3}
-
-
 def test_an_installed_package_announces_its_module(folder, capsys):
     (folder / "plug_c.py").write_text(BANDIT.format(name="plug_c"))
     (folder / "plug_c-1.0.dist-info").mkdir()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from bandit_lab._entire import atan_sqrt, decaying_pair
 from bandit_lab.theory import discrete
+from bandit_lab.theory.entire import decaying_pair
 from bandit_lab.theory.oscillator import Oscillator, displacement, oscillator, response
 from experiments.shared.theory.size_family import beyond_exponential, nearest_exponential
 
@@ -115,10 +115,6 @@ def test_entire_functions_on_both_sides_of_zero():
     np.testing.assert_allclose(cosine, np.cos(root).real, rtol=1e-13)
     sinc = np.where(z == 0, 1.0, (np.sin(root) / np.where(z == 0, 1.0, root)).real)
     np.testing.assert_allclose(sine, sinc, rtol=1e-13)
-    inside = np.array([-0.9, -0.0501, -0.0499, 0.0, 0.0499, 0.0501, 9.0])
-    root = np.sqrt(inside.astype(complex))
-    expected = np.where(inside == 0, 1.0, (np.arctan(root) / np.where(inside == 0, 1.0, root)).real)
-    np.testing.assert_allclose(atan_sqrt(inside), expected, rtol=1e-12)
 
 
 def test_decaying_pair_survives_large_arguments():

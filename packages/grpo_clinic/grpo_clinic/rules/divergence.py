@@ -193,7 +193,7 @@ def kl_below_zero(case: Case, rule: Rule) -> Fact | None:
     """A KL that runs below zero while nothing is learned."""
     kl = case.series("kl")
     late = -median(tail(kl.value, 5))
-    if late <= 0 or noise.gain_of(case.reward).shows:
+    if late <= 0 or case.gain.shows:
         return None
     text = f"'{kl.key}' stands at {-late:.3g}, which no mean over the policy's own answers does"
     return Fact(late / rule.limit, late, window_of(kl), int(kl.value.size // 5), text)

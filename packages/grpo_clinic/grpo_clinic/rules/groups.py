@@ -35,7 +35,7 @@ def silent_share_bound(success: Floats, group_size: int) -> Floats:
 )
 def silent_groups(case: Case, rule: Rule) -> Fact | Missing:
     """Share of silent groups over the last fifth of the run, observed or bounded."""
-    curve, first = case.curve, float(np.quantile(case.curve.leading.step, 0.8))
+    curve, first = case.curve, case.late
     size = case.group_size or int(curve.settings.get("group_size", 0))
     late = case.reward[curve.step >= first] if case.reward.size else case.reward
     height = (float(late.mean()) - curve.scale.low) / case.span if late.size else -np.inf

@@ -16,8 +16,8 @@ from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation import sampled
 from bandit_lab.simulation.cells import cast, cell_identity, typed_cells
-from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import Stride, rollout
+from experiments.shared.programs import bounded_jit
 from experiments.shared.readings import Estimate
 
 _SEEDS = 256

@@ -26,8 +26,8 @@ from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation import route, sampled, trajectories
 from bandit_lab.simulation.cells import cast, cell_identity, typed_cells
 from bandit_lab.simulation.devices import in_order
-from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import rollout
+from experiments.shared.programs import bounded_jit
 from experiments.shared.readings import Estimate, jackknife
 
 _SEEDS = 256  # seeds in one block of the reference path

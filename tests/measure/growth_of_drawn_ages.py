@@ -22,8 +22,8 @@ from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure.directions import policy_directions
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.cells import typed_cells
-from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import rollout
+from experiments.shared.programs import bounded_jit
 
 _DISPLACEMENT = 1e-6
 _STRIDE = 4  # steps between two readings

@@ -17,7 +17,7 @@ from bandit_lab.theory.ages import (
 )
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.conventions import CONVENTIONS, MODELS, block_sums, mean_age
-from bandit_lab.theory.discrete import discrete_response, fastest_update, pole_response, poles
+from bandit_lab.theory.discrete import fastest_update, poles
 from bandit_lab.theory.fluctuation import correlation, spectrum
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
@@ -32,6 +32,7 @@ from bandit_lab.theory.thresholds import exact, leading_order, mean_age_law, osc
 from experiments.shared.theory.adaptive import adaptive_threshold, self_consistent_moment
 from experiments.shared.theory.edge_of_stability import edge
 from experiments.shared.theory.lyapunov import lyapunov_exponent
+from experiments.shared.theory.release import discrete_response, pole_response
 from experiments.shared.theory.size_family import time_constant
 from experiments.shared.theory.slow_start import inertial_curve
 from experiments.shared.theory.two_arm import effective_time

@@ -17,11 +17,11 @@ from bandit_lab.theory.signal import fisher
 from bandit_lab.theory.stationary import (
     logit_std,
     lyapunov,
-    reused_batch_variance,
     reward_std,
     small_step_variance,
     stationary_covariance,
 )
+from experiments.shared.theory.reused_batch import reused_batch_variance
 
 SUCCESS, POLICY = np.array([0.9, 0.4, 0.15]), np.array([0.2, 0.5, 0.3])
 OUTCOMES = [[(1.0, p), (0.0, 1 - p)] for p in SUCCESS]

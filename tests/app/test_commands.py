@@ -59,7 +59,7 @@ def test_any_optax_optimiser_by_name(capsys):
     text = Path("here/config.yaml").read_text()
     assert "name: rmsprop" in text
     assert "decay: 0.5" in text
-    assert "no linear theory of the optimiser rmsprop" in Path("here/summary.json").read_text()
+    assert "no linear theory of the optimiser" in Path("here/summary.json").read_text()
 
 
 def test_interruption_tells_how_to_run_again(monkeypatch, capsys):

@@ -181,7 +181,7 @@ def test_optimiser_without_a_theory_says_so(tmp_path):
     arguments = ["optimizer=adam", "sweep.refresh_interval=[1]", "seeds=8", "steps=30", "group_size=8"]
     summary = sweep(tmp_path / "run", *arguments)
     for row in summary["threshold"]:
-        assert "no linear theory of the optimiser adam" in row["exact_reason"]
+        assert "no linear theory of the optimiser" in row["exact_reason"]
         assert "adam" in row["measured_learning_rate_reason"]
 
 

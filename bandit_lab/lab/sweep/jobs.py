@@ -16,9 +16,9 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
 from bandit_lab.grpo import Hyper, draws
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import DRAWN, LinearTheory, RateThreshold, linearise
+from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold, linearise
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
-from bandit_lab.loop import response_of
+from bandit_lab.loop import Reason, response_of
 from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
 from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.simulation import UNIT, Summary, fast, run
@@ -85,7 +85,7 @@ def find_equilibria(plan: SweepPlan, dynamics: str) -> tuple[Equilibrium, ...]:
     for weight in map(float, plan.kl_weight):
         point = measure.find_fixed_point(plan.learner, dynamics, weight)
         report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
-        linear = linearise(plan.learner, plan.settings, dynamics, weight, point)
+        linear = linearise(plan.learner, dynamics, weight, point)
         equilibria.append(Equilibrium(dynamics, weight, point, report, linear))
     return tuple(equilibria)
 
@@ -131,7 +131,7 @@ def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
     if not equilibrium.point.exists:
         return equilibrium.point.reason
     if draws(plan.learner.staleness):
-        return DRAWN
+        return Reason.DRAWN
     optimizer = plan.learner.optimizer
     return _NO_MEASURE.format(optimizer.convention) if response_of(optimizer, 0.5) is None else None
 

@@ -232,7 +232,7 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.writers(setting.bandit, *setting.networks),
-        "GRPO with std; heavy ball",
+        "GRPO; heavy ball",
         kl_weight=setting.kl_weight,
     )
 
@@ -259,7 +259,7 @@ def _draw_time(panel: Axes, found: Results) -> None:
     sheet.note(panel, 0.985, 0.95, "lines predicted, markers measured", ha="right")
     panel.set(xlabel="time (steps of unit learning rate)", ylabel=f"stiffness K ({STIFFNESS['units']})")
     panel.set(xlim=(0, float(told.time[-1])), ylim=(0, 1.15 * max(end, float(told.flow.max()))))
-    panel.set_title(f"One network (mlp), N = {found.setting.shown}, $\\mu$ = 0")
+    panel.set_title(f"One MLP, N = {found.setting.shown}, $\\mu$ = 0")
 
 
 def _draw_plateaus(panel: Axes, found: Results) -> None:
@@ -278,7 +278,7 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
     panel.set(xscale="log", xlabel="refresh interval N (steps)", ylabel=r"$K \eta N$ at the plateau", ylim=(0.5, 2.9))
     sheet.ticks_at(panel.xaxis, found.setting.intervals)
     lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
-    markers = {name: s.NETWORK_MARKERS[name] for name in found.setting.networks}
+    markers = {sheet.NETWORKS[name]: s.NETWORK_MARKERS[name] for name in found.setting.networks}
     sheet.key(panel, lines, markers, loc="upper left", ncols=2, fontsize=6.5)
     panel.set_title(r"All networks and seeds, $\mu$ = 0")
 

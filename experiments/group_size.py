@@ -32,8 +32,7 @@ from experiments.shared.theory.two_arm import group_curve
 
 TITLE = "What the group size does to mean and variance"
 FINDING = (
-    "Without the std the group size changes only the noise; with it small groups learn up to {not_invariant:.1f} "
-    "times slower"
+    "Without the std the group size changes only the noise; with it small groups learn {not_invariant:.1f} times slower"
 )
 
 # What prediction and measurement are both told.

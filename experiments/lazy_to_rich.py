@@ -33,7 +33,7 @@ from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.lazy import lazy_climb
 
 TITLE = "Lazy and rich networks: a threshold known at the start"
-FINDING = "The larger its output scale or width, the better a network's start tells its threshold"
+FINDING = "The larger its output scale or width, the better a network's start predicts its threshold"
 
 # What prediction and measurement are both told.
 
@@ -156,7 +156,7 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.writers(setting.bandit),
-        "GRPO with std; heavy ball without momentum; model A (refresh)",
+        "GRPO with std; SGD; model A (refresh)",
         kl_weight=setting.kl_weights,
     )
 

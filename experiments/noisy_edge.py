@@ -33,10 +33,7 @@ from experiments.shared.theory.central_flow import central_path, group_sharpness
 from experiments.shared.theory.edge_of_stability import edge
 
 TITLE = "The edge of stability under group noise"
-FINDING = (
-    "The noise of groups carries networks to flatter places, eight times below their edge too; near the edge the "
-    "stiffness is {far:.2f} times lower"
-)
+FINDING = "Noise of groups carries networks to flatter places: near the edge the stiffness ends {far:.2f} times lower"
 
 # What prediction and measurement are both told.
 
@@ -172,7 +169,7 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.writers(setting.bandit, setting.bandit.architecture),
-        f"GRPO with std; heavy ball without momentum; model A (refresh), N = {setting.interval}",
+        f"GRPO with std; SGD; model A (refresh), N = {setting.interval}",
         kl_weight=setting.kl_weight,
         drift="sampled groups",
     )

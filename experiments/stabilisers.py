@@ -43,10 +43,7 @@ from experiments.shared.stabilisers_panels import WORDS, by_sampler, cells
 from experiments.shared.update_noise import WEIGHTS, closure, largest_rate, largest_variance, near
 
 TITLE = "What stabilises an asynchronous trainer"
-FINDING = (
-    "Without a ratio old answers need a small learning rate; with one it falls less, "
-    "and capped weights are stable at every age"
-)
+FINDING = "Old answers need a small learning rate, less so with a ratio; capped weights are stable at every age"
 
 # What prediction and measurement are both told.
 

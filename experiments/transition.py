@@ -26,11 +26,11 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.lab.reproduce.readings import farthest_from_one
 from bandit_lab.measure import FixedPoint
 from bandit_lab.measure.onset import displacement, fit_poles
-from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
+from experiments.shared.mean_curves import mean_curves
 
 TITLE = "From over-damped to oscillatory"
-FINDING = "Oscillation sets in at the learning rate and the momentum that the poles of the loop tell"
+FINDING = "Oscillation sets in at the learning rate and the momentum that the loop's poles predict"
 
 # What prediction and measurement are both told.
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_lab import _checks, _text
+from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 from bandit_lab.bandits.base import Bandit, RewardLaw, register_bandit
@@ -200,7 +200,7 @@ def _build(
         from bandit_lab.bandits import _networks  # noqa: F401  (it registers the built-in ones)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"bandit: expected the extra 'neural' for bandit=neural ({_text.install('neural')}), got {error}"
+            f"bandit: expected the extra 'neural' for bandit=neural ({_checks.install('neural')}), got {error}"
         ) from None
     name = _checks.choice("bandit.architecture", architecture, NETWORKS)
     size, layers = _checks.integer("bandit.width", width, 1), _checks.integer("bandit.depth", depth, 1)

@@ -40,7 +40,7 @@ def fit_poles(series: np.ndarray, order: int) -> np.ndarray:
 
 
 def unsampled_reason(learner: Learner, intervals: np.ndarray) -> str | None:
-    """Why a displacement has no poles at some of these refresh intervals: the rule never repeats itself. Or None."""
+    """The reason if the rule is aperiodic at some interval (no multipliers exist), else None."""
     try:
         _periods(learner, intervals)
     except ValueError as error:

@@ -115,6 +115,6 @@ def group_moments(learner: Learner) -> MomentFn:
 
 def _root_times_slope(kl: KL, root: Array, log_policy: Array, log_reference: Array) -> Array:
     """Root of each arm's probability [X, K] times the KL term's slope, whose square may be no number by itself."""
-    if hasattr(kl, "expected"):
+    if kl.expected is not None:
         return kl.expected(root, jnp.log(jnp.where(root > 0, root, 1)), log_policy, log_reference)
     return root * kl.slope(log_policy, log_reference)

@@ -1,11 +1,9 @@
 from .ages import (
-    averaged_ages_onset as averaged_ages_onset,
     averaged_ages_threshold as averaged_ages_threshold,
     drawn_ages_threshold as drawn_ages_threshold,
     in_turn as in_turn,
     safe_by_largest_age as safe_by_largest_age,
     safe_by_mean_age as safe_by_mean_age,
-    uniform_ages_threshold as uniform_ages_threshold,
 )
 from .block_map import (
     LinearLoop as LinearLoop,
@@ -48,10 +46,8 @@ from .fluctuation import (
     spectrum as spectrum,
 )
 from .gradient_noise import (
-    bernoulli_outcomes as bernoulli_outcomes,
     binary_covariance as binary_covariance,
     centred_covariance as centred_covariance,
-    fixed_outcomes as fixed_outcomes,
     leading_covariance as leading_covariance,
     reward_atoms as reward_atoms,
 )
@@ -73,7 +69,6 @@ from .oscillator import (
 from .random_ages import (
     averaged_threshold as averaged_threshold,
     geometric_weights as geometric_weights,
-    mean_square_radius as mean_square_radius,
     mean_square_threshold as mean_square_threshold,
 )
 from .sampler import (

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from bandit_lab.app.folder import store
-from bandit_lab.app.settings import grid
 from bandit_lab.app.settings.config import SweepSettings
+from bandit_lab.lab.sweep import compute, plan
 
 
 def axis(spec, name="learning_rate", **default):
-    return grid.axis(f"sweep.{name}", name, spec, default)
+    return plan.axis(f"sweep.{name}", name, spec, default)
 
 
 def test_list_is_sorted_without_duplicates():
@@ -36,12 +36,12 @@ def test_refresh_intervals_are_whole():
 
 
 def test_coarse_choice_is_part_of_the_grid():
-    chosen = grid.log_spaced_choice(np.arange(1, 65), 4)
+    chosen = plan._log_spaced_choice(np.arange(1, 65), 4)
     np.testing.assert_array_equal(chosen, [1, 4, 16, 64])
 
 
 def test_range_of_learning_rates_holds_every_threshold():
-    low, high = grid.learning_rate_range([0.013, 27.1, math.nan, math.inf])
+    low, high = compute._learning_rate_range([0.013, 27.1, math.nan, math.inf])
     assert low < 0.013
     assert high > 27.1
 
@@ -84,10 +84,8 @@ def small_settings(**changes) -> SweepSettings:
 
 
 def test_memory_estimate_grows_with_what_is_asked_for():
-    from bandit_lab.lab.sweep.plan import bytes_needed, prepare
-
     def need(**changes):
-        return bytes_needed(prepare(small_settings(**changes), frozenset()))
+        return plan._bytes_needed(plan.prepare(small_settings(**changes), frozenset()))
 
     assert need(sweep={"learning_rate": {"num": 100_000}}) > 10 * need(sweep={"learning_rate": {"num": 1000}})
     assert need(steps=10**8) > 10 * need(steps=10**6)

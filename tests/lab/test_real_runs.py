@@ -6,7 +6,7 @@ from unittest import SkipTest
 import numpy as np
 import pytest
 import xarray
-from grpo_clinic.fitting import fit_many
+from grpo_clinic.fitting import fit_curve
 
 from bandit_lab.lab.reproduce.experiment import discover, read_setting
 
@@ -32,7 +32,7 @@ def test_kept_numbers_give_the_fitted_curve_back(module):
     """Every law's curve from its parameters alone, on steps that start at 5; another plateau is noticed."""
     step = 5.0 + 2.0 * np.arange(40)
     reward = 0.8 - 0.5 * np.exp(-np.arange(40) / 8) + 0.03 * np.random.default_rng(3).normal(size=40)
-    (fit,) = fit_many(step, reward[None], module.LAWS)
+    fit = fit_curve(step, reward, module.LAWS)
     for place, law in enumerate(module.LAWS):
         found = fit.laws[law].parameters
         numbers = np.array([found[name].value if name in found else np.nan for name in module.NUMBERS])

@@ -274,5 +274,5 @@ def test_published_tables_are_those_of_the_published_claims():
     content = published()
     assert (FIGURES / publish.CLAIMS).read_text() == strict_json(content)
     assert (FIGURES / publish.TABLE).read_text() == claims.markdown(content)
-    index = publish.index_text(content, EXPERIMENTS, FIGURES, experiments_dir())
+    index = publish._index_text(content, EXPERIMENTS, FIGURES, experiments_dir())
     assert (experiments_dir() / publish.INDEX).read_text() == index

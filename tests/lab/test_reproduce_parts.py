@@ -8,14 +8,14 @@ import pytest
 import xarray
 
 from bandit_lab.lab.reproduce import cache, claims, source
-from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, as_setting, discover, labelled
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, _as_setting, discover, labelled
 from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared.readings import share_near_one
 
 
 def _found(predicted: float, measured: float, quality: str = "draft") -> Results:
     data = [xarray.Dataset({"x": ((), value)}) for value in (predicted, measured)]
-    return Results(*data, as_setting({"quality": quality, "tolerance": {"x": 0.25}}))
+    return Results(*data, _as_setting({"quality": quality, "tolerance": {"x": 0.25}}))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_entries_keep_types_attributes_and_coordinates():
         {"a": ["x", "y"], "b": [0.1, 0.2, 0.3], "label": ("a", ["p", "q"])},
         {"about": "all"},
     )
-    back = cache.unpack(cache.pack(dataset))
+    back = cache._unpack(cache._pack(dataset))
     xarray.testing.assert_identical(back, dataset.assign(name=dataset["name"].astype(str)))
     assert list(back.variables) == list(dataset.variables)  # the rows of the numbers are in this order
     assert {name: v.dtype.kind for name, v in back.data_vars.items()} == {
@@ -88,7 +88,7 @@ CLAIMS = (lambda f: f.measured.x,)
 
 
 def test_what_a_function_uses_is_seen_through_its_helpers():
-    used = {part: {name for name, _ in source.uses(FILE, part) if "." in name} for part in ("predict", "measure")}
+    used = {part: {name for name, _ in source._uses(FILE, part) if "." in name} for part in ("predict", "measure")}
     assert used == {
         "predict": {"bandit_lab.theory.exact", "numpy.array"},
         "measure": {"bandit_lab.measure.growth_rate", "bandit_lab.bandits.two_arm", "numpy.array"},
@@ -217,7 +217,7 @@ def test_what_cannot_be_told_is_refused_and_what_is_not_there_is_not(text, messa
 
 def test_claims_of_one_reading_compare_what_it_reads():
     data = [xarray.Dataset({"x": ("i", values)}) for values in ([2.0, 4.0], [2.2, 3.0])]
-    found = Results(*data, as_setting({"quality": "draft"}))
+    found = Results(*data, _as_setting({"quality": "draft"}))
     rows = [
         claims.row(claim, found)
         for claim in (

@@ -4,14 +4,10 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from bandit_lab._text import did_you_mean, nearest, one_of
-from bandit_lab.app.settings.config import CHOICES, SCHEMAS
-from bandit_lab.app.settings.schema import setting_fields
-
-if TYPE_CHECKING:
-    from bandit_lab.app.result import Result
+from bandit_lab._checks import did_you_mean, nearest, one_of
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS, setting_fields
 
 
 class BadInput(ValueError):
@@ -19,15 +15,12 @@ class BadInput(ValueError):
 
 
 class Stopped(RuntimeError):
-    """A run that cannot go on for a reason outside of it, such as a full disk; the same command continues it."""
+    """A run that is not whole; the same command goes on with it. It could not go on for a reason outside of it, such as
+    a full disk, or, `ended`, came to its end with parts missing."""
 
-
-class Incomplete(RuntimeError):
-    """A run that came to its end with parts missing; the same command tries them again. result: what is there."""
-
-    def __init__(self, text: str, result: "Result | None" = None) -> None:
+    def __init__(self, text: str, ended: bool = False) -> None:
         super().__init__(text)
-        self.result = result
+        self.ended = ended
 
 
 @contextlib.contextmanager

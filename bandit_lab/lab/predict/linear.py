@@ -265,8 +265,7 @@ def measured_linear(learner: Learner, dynamics: str, kl_weight: float, point: Fi
 
 
 def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
-    """A matrix reduced in `basis` [D, R], in the basis that noise covariances are reduced in if that spans the same
-    (all that is orthogonal to all-ones, as in a softmax of logits); others are left as they are."""
+    """Rotate a reduced matrix into the basis used for noise covariances, if both span the same space."""
     arms = basis.shape[0]
     if basis.shape[1] != arms - 1 or np.max(np.abs(basis.sum(axis=0))) > _SAME_SPACE:
         return matrix

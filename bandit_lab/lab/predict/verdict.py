@@ -64,7 +64,7 @@ def _without_multipliers(point: OperatingPoint, said: Statements) -> str:
     text = f"no verdict: {point.radius.reason}"
     if held is not None:
         where = _beside(rate, held)
-        text += f"; with its second moment held at the noise, eta is {where} the threshold (leading order)"
+        text += f"; with its second moment fixed at the noise level, eta is {where} the threshold (leading order)"
     return f"{text}; sampled runs of `sweep` show what it does"
 
 
@@ -90,8 +90,8 @@ def _swing(point: OperatingPoint, said: Statements, stable: bool) -> str:
             return f"rings with {cycle}"
         return "decays without ringing" if point.regime == "overdamped" else "rings in its stiffest direction alone"
     through = {
-        "flip": "a multiplier passes -1 there (flip)",
-        "neimark_sacker": "a complex pair leaves the unit circle there (Neimark-Sacker)",
+        "flip": "it alternates there (flip)",
+        "neimark_sacker": "it spirals out there (Neimark-Sacker)",
     }.get(point.exact.bifurcation or "", "")
     grows = f"swings with {cycle} grow" if cycle else "displacements grow without swinging"
     return "; ".join(part for part in (through, grows) if part)
@@ -134,7 +134,7 @@ def _law(point: OperatingPoint, said: Statements, stable: bool) -> str:
         return "" if point.exact.value == 0 else point.law.reason
     says_stable = point.hyper.learning_rate < point.law.value
     if says_stable == stable:
-        return "the published law agrees"
+        return f"the published law also says {'stable' if stable else 'unstable'} (limit {number(point.law.value)})"
     return f"the published law would call it {'stable' if says_stable else 'unstable'}"
 
 
@@ -172,7 +172,7 @@ def _rate(point: OperatingPoint, said: Statements) -> list[str]:
     if exact:
         clauses.append(f"unstable from {number(exact)} (margin {amount(exact / rate)})")
     if held:
-        clauses.append(f"unstable from {number(held)} with its second moment held at the noise")
+        clauses.append(f"unstable from {number(held)} with its second moment fixed at the noise level")
     if onset is not None:
         clauses.append(f"rings from {number(onset)}" if onset else "rings at every one")
     clauses += _by_law(point.law.value)
@@ -219,7 +219,7 @@ def _advice(point: OperatingPoint, said: Statements) -> str:
         return (
             f"lower learning_rate to {number(exact / ROOM)}: a run that starts far from the fixed point may overshoot"
         )
-    return f"nothing: learning_rate has room up to half its threshold, {number(exact / ROOM)}"
+    return f"nothing. You can raise learning_rate to about {number(exact / ROOM, 2)} (half the threshold)"
 
 
 def _way_back(point: OperatingPoint) -> str:

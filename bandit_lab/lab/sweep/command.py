@@ -9,16 +9,15 @@ from typing import Any
 from bandit_lab.app import engine
 from bandit_lab.app.chunks import ChunkStore, RunLock, hash_of
 from bandit_lab.app.folder import store
-from bandit_lab.app.folder.manifest import NOT_HASHED, manifest, peak_memory_bytes
-from bandit_lab.app.folder.store import RunFolder
+from bandit_lab.app.folder.store import NOT_HASHED, RunFolder, peak_memory_bytes
 from bandit_lab.app.result import Result, Value, plain, show
-from bandit_lab.app.terminal.errors import Incomplete, bad_input, stopped_by_disk
-from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.lab.sweep.compute import Computed, compute_all, example_runs
+from bandit_lab.app.terminal.errors import bad_input, stopped_by_disk
+from bandit_lab.app.terminal.output import Progress
+from bandit_lab.lab.sweep.compute import Computed, compute_all
 from bandit_lab.lab.sweep.dataset import dataset, streams
 from bandit_lab.lab.sweep.jobs import SAMPLED
 from bandit_lab.lab.sweep.plan import SweepPlan, prepare
-from bandit_lab.lab.sweep.report import axes, figures_of, result_of
+from bandit_lab.lab.sweep.report import figures_of, result_of
 from bandit_lab.measure import displaced
 from bandit_lab.simulation import UNIT, fast
 from bandit_lab.simulation.engine import WIDTH
@@ -35,12 +34,11 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | 
     """Run the sweep or what is left of it, print its tables, write the run folder.
 
     Returns:
-      What was found; None where nothing was left to do.
+      What was found, `incomplete` where some chunks failed; None where nothing was left to do.
 
     Raises:
       BadInput: another process works in the folder, it holds another run, or the engine has nobody who could compute.
       Stopped: the folder cannot be written, or the engine is gone; what is finished is kept.
-      Incomplete: everything is written, but some chunks failed.
     """
     chunks, settings = ChunkStore(folder.path), _settings_of(plan)
     with contextlib.ExitStack() as stack:
@@ -55,25 +53,19 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | 
             opened = engine.chosen(plan.settings).opened
             with bad_input():
                 attempts = stack.enter_context(opened(plan.settings.plugins))
-            _open(plan, folder, chunks, settings, anew=state == store.NEW)
+            if state == store.NEW:
+                chunks.clear()
+            folder.open(asdict(plan.settings), keep_chunks=True)
+            chunks.open(settings)
             done = compute_all(plan, chunks, progress, attempts)
             found = _write(plan, folder, chunks, settings, progress, done)
             if not done.failed:
                 chunks.remove()
-    if done.failed:
-        place, reason = next(iter(done.failed.items()))
-        more = f" and {len(done.failed) - 1} more" if len(done.failed) > 1 else ""
-        told = f"failed, null in the results: {place} ({reason}){more}"
-        raise Incomplete(told, replace(found, incomplete=told))
-    return found
-
-
-def _open(plan: SweepPlan, folder: RunFolder, chunks: ChunkStore, settings: dict[str, Any], anew: bool) -> None:
-    """Make the run folder ready, its store too."""
-    if anew:
-        chunks.clear()
-    folder.open(asdict(plan.settings), keep_chunks=True)
-    chunks.open(settings)
+    if not done.failed:
+        return found
+    place, reason = next(iter(done.failed.items()))
+    more = f" and {len(done.failed) - 1} more" if len(done.failed) > 1 else ""
+    return replace(found, incomplete=f"failed, null in the results: {place} ({reason}){more}")
 
 
 def _settings_of(plan: SweepPlan) -> dict[str, Any]:
@@ -102,10 +94,10 @@ def _write(
     """Write the run folder, the manifest last, and print the tables."""
     counts = done.counts()
     work = {"throughput": _throughput(plan, progress, done), "chunks": counts}
-    resolved = asdict(plan.settings) | {"sweep": axes(plan, done.rates)}
+    resolved = asdict(plan.settings) | {"sweep": plan.axes(done.rates)}
     folder.write_config(resolved)
     with progress.stage("examples"):
-        results = dataset(plan, done, example_runs(plan, done.drifts[0]))
+        results = dataset(plan, done)
     found = result_of(plan, done, work, results)
     with progress.stage("writing"):
         folder.write_results(results, streams(plan, done.sampled))
@@ -114,9 +106,8 @@ def _write(
         folder.write_summary(found.to_dict())
     wall = time.perf_counter() - done.started
     seconds = {"wall": wall, "compile": done.compile_seconds, "run": wall - done.compile_seconds}
-    stages = {name: round(value, 3) for name, value in progress.seconds.items()}
-    more = {"stage_seconds": stages, "chunks": counts, "settings_hash": hash_of(settings)}
-    folder.write_manifest(manifest("sweep", resolved, _block_width(), seconds) | more)
+    more = {"chunks": counts, "settings_hash": hash_of(settings)}
+    folder.finish("sweep", resolved, seconds, progress.seconds, _block_width(), **more)
     found.show()
     return found
 

@@ -1,15 +1,14 @@
 """The order of a sweep's work: theory, jobs that are kept, and example runs on both sides of both boundaries."""
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab import measure, theory
+from bandit_lab import measure
 from bandit_lab._types import Outcome
 from bandit_lab.app.chunks import (
     Attempts,
@@ -19,27 +18,25 @@ from bandit_lab.app.chunks import (
     one_after_another,
     run_chunks,
 )
-from bandit_lab.app.folder.manifest import CompileClock
-from bandit_lab.app.settings import grid
-from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.bandits import expected_reward
+from bandit_lab.app.folder.store import CompileClock
+from bandit_lab.app.terminal.output import Progress
 from bandit_lab.grpo import Hyper
+from bandit_lab.lab.predict.linear import linearise
 from bandit_lab.lab.sweep.jobs import (
     SAME,
     SAMPLED,
     Drift,
+    Equilibrium,
     Predicted,
-    find_equilibria,
-    no_onset,
     predict_rows,
     rows,
     rows_work,
     unmeasured_reason,
     values,
 )
-from bandit_lab.lab.sweep.plan import SweepPlan
+from bandit_lab.lab.sweep.plan import SweepPlan, axis
 from bandit_lab.lab.sweep.sampled import SampledResult, collect_sampled, learning_rates, plan_sampled
-from bandit_lab.simulation import drift_name, trajectories
+from bandit_lab.simulation import drift_name
 
 
 @dataclass(frozen=True)
@@ -117,7 +114,7 @@ def compute_all(
         done = Computed(_fine_learning_rates(plan, [drift.predicted for drift in theory]), started)
         for drift in theory:
             done.drifts.append(_measured(plan, drift, done.rates, store, run))
-        if plan.sampled_rows:
+        if len(coarse.momentum):
             with CompileClock() as sampling:
                 finite, first = (done.drifts[1] if len(done.drifts) > 1 else None), done.drifts[0]
                 expected = finite.predicted if finite else predict_rows(first.equilibria, coarse)
@@ -135,9 +132,20 @@ def compute_all(
 def _theory(plan: SweepPlan, dynamics: str, cells: Hyper, progress: Progress) -> Drift:
     name = drift_name(plan.learner, dynamics)
     with progress.stage(f"fixed point and stiffness, {name}"):
-        equilibria = find_equilibria(plan, dynamics)
+        equilibria = _find_equilibria(plan, dynamics)
     with progress.stage(f"theory, {name}") as advance:
         return Drift(dynamics, name, equilibria, cells, predict_rows(equilibria, cells, advance))
+
+
+def _find_equilibria(plan: SweepPlan, dynamics: str) -> tuple[Equilibrium, ...]:
+    """Fixed point and stiffness of a drift at every KL weight of the grid."""
+    equilibria = []
+    for weight in map(float, plan.kl_weight):
+        point = measure.find_fixed_point(plan.learner, dynamics, weight)
+        report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
+        linear = linearise(plan.learner, dynamics, weight, point)
+        equilibria.append(Equilibrium(dynamics, weight, point, report, linear))
+    return tuple(equilibria)
 
 
 def _fine_learning_rates(plan: SweepPlan, predicted: list[Predicted]) -> np.ndarray:
@@ -148,9 +156,17 @@ def _fine_learning_rates(plan: SweepPlan, predicted: list[Predicted]) -> np.ndar
     if plan.learning_rate is not None:
         return plan.learning_rate
     lines = [values(column) for p in predicted for column in (p.law, p.undelayed, p.oscillator_onset)]
-    low, high = grid.learning_rate_range(np.concatenate(lines).tolist())
+    low, high = _learning_rate_range(np.concatenate(lines).tolist())
     spec = {"start": low, "stop": high, **plan.learning_rate_spec}
-    return grid.axis("sweep.learning_rate", "learning_rate", spec, {})
+    return axis("sweep.learning_rate", "learning_rate", spec, {})
+
+
+def _learning_rate_range(thresholds: Iterable[float]) -> tuple[float, float]:
+    """A range of learning rates that holds all positive finite `thresholds` with room on both sides, two digits."""
+    known = [t for t in thresholds if math.isfinite(t) and t > 0]
+    if not known:
+        return 1e-3, 10.0
+    return float(f"{min(known) / 2:.1e}"), float(f"{max(known) * 2:.1e}")
 
 
 def _measured(
@@ -185,91 +201,6 @@ def _measured(
     unknown = np.isnan(rings) & ~(growth > 0)  # nothing was measured, or a decay may ring for all that is known
     outcome = np.where(unknown, Outcome.UNDECIDED, outcome).astype(np.int8)
     outcome[[reason is not None for reason in reasons]] = Outcome.UNDECIDED
-    why = no_onset(plan, cells)
+    why = measure.unsampled_reason(plan.learner, cells.refresh_interval)
     return DriftResult(**vars(drift), boundary=boundary, onset=onset, growth=growth, rings=rings, outcome=outcome,
                        reasons=reasons, no_onset=why)  # fmt: skip
-
-
-EXAMPLES = ("below the onset", "above the onset", "below the threshold", "above the threshold")
-DISPLACEMENT = 0.2  # logits, along the stiffest mode
-PREFERRED_INTERVAL = 8
-LONGEST = 20_000
-
-
-def example_runs(plan: SweepPlan, drift: DriftResult) -> dict[str, Any]:
-    """Four runs of the mean update from rest, a small displacement from the fixed point, on both sides of both
-    boundaries, as variables of a data set; none where a boundary is missing.
-
-    Beside each run are the oscillator whose lag is the refresh interval (the published one), and the one whose lag is
-    the mean age of the acting policy; `example_length` are the steps worth showing.
-    """
-    cells, at = drift.cells, drift.equilibria[0]
-    momentum = float(plan.momentum[-1])
-    near = np.argmin(np.abs(np.log((plan.refresh_interval + 0.1) / PREFERRED_INTERVAL)))
-    interval = plan.refresh_interval[near].item()
-    mine = (cells.momentum == momentum) & (cells.refresh_interval == interval) & (cells.kl_weight == at.kl_weight)
-    row = int(np.flatnonzero(mine)[0])
-    onset, threshold = float(drift.onset[row]), float(drift.boundary[row])
-    if at.stiffness is None or not (np.isfinite(onset) and np.isfinite(threshold) and onset < threshold):
-        return {}
-    rates = np.array([0.5 * onset, np.sqrt(onset * threshold), 0.9 * threshold, 1.1 * threshold])
-    lengths = _lengths(rates, momentum, interval, at.stiffness.largest)
-    longest = int(lengths.max())
-    hyper = Hyper(rates, *(np.full(4, value) for value in (momentum, interval, at.kl_weight)))
-    start = _displaced(plan, drift)
-    runs = trajectories(plan.learner, drift.dynamics, hyper, steps=longest, dtype=np.float64, initial=start)[:, 0]
-    curves = [_oscillators(drift, runs[i, 0], float(rates[i]), momentum, interval, longest) for i in range(4)]
-    law, mean_age = (np.array(column) for column in zip(*curves, strict=True))
-    about = {"units": "reward", "drift": drift.name, "fixed_point": at.point.expected_reward, "momentum": momentum,
-             "refresh_interval": interval}  # fmt: skip
-    plane = ("example", "example_step")
-    return {
-        "example_learning_rate": ("example", rates, {"units": "logits per unit gradient"}),
-        "example_length": ("example", lengths, {"units": "steps"}),
-        "example_reward": (plane, runs, about),
-        "example_oscillator_law": (plane, law, about),
-        "example_oscillator_mean_age": (plane, mean_age, about),
-    }
-
-
-def _lengths(rates: np.ndarray, momentum: float, interval: float, stiffness: float) -> np.ndarray:
-    """Steps to show: several relaxation times at small rates, several periods near the threshold."""
-    memory = max(interval, 1) + 1 / (1 - momentum)
-    relaxation = (1 - momentum) / (rates * stiffness)
-    shown = np.array([5 * relaxation[0], 8 * memory + 4 * relaxation[1], 16 * memory, 16 * memory])
-    return np.clip(np.ceil(shown), 10, LONGEST).astype(int)
-
-
-def _displaced(plan: SweepPlan, drift: DriftResult) -> np.ndarray:
-    """Parameters a little away from the fixed point, on the side of smaller reward."""
-    equilibrium = drift.equilibria[0]
-    assert equilibrium.stiffness is not None
-    assert equilibrium.point.theta is not None
-    direction, _ = measure.stiffest_mode(equilibrium.stiffness.relaxation_matrix, equilibrium.point.basis)
-    step = DISPLACEMENT * direction / np.linalg.norm(direction)
-    slope = (
-        jax.grad(lambda theta: expected_reward(plan.learner.bandit, theta))(jnp.asarray(equilibrium.point.theta)) @ step
-    )
-    return equilibrium.point.theta - np.sign(slope) * step
-
-
-def _oscillators(
-    drift: DriftResult, start: float, rate: float, momentum: float, interval: float, steps: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Expected reward [T + 1] by the oscillator with lag N and with the mean age, both from rest.
-
-    NaN where the theory does not know the optimiser, or a staleness model's mean age.
-    """
-    linear, final = drift.equilibria[0].linear, drift.equilibria[0].point.expected_reward
-    time = jnp.arange(steps + 1.0)
-    result = []
-    if linear.unsupported_reason():
-        return np.full(steps + 1, np.nan), np.full(steps + 1, np.nan)
-    loop = linear.loop(momentum, interval)
-    heavier = 0.5 * loop.optimizer.inertia[0] / rate  # the symmetric mass
-    for lag in (loop.lag, float(loop.rule.ages.mean())):
-        mass, damping, stiffness = loop.oscillator(rate, lag)
-        osc = theory.Oscillator(mass + heavier, damping, stiffness)
-        with np.errstate(over="ignore", invalid="ignore"):
-            result.append(np.asarray(theory.response(osc, time, start, final)))
-    return result[0], result[1]

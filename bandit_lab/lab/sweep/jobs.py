@@ -16,7 +16,7 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
 from bandit_lab.grpo import Hyper, draws
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold, linearise
+from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
 from bandit_lab.loop import Reason, response_of
 from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
@@ -79,17 +79,6 @@ class Drift:
         return next(g for g in self.equilibria if g.kl_weight == kl_weight)
 
 
-def find_equilibria(plan: SweepPlan, dynamics: str) -> tuple[Equilibrium, ...]:
-    """Fixed point and stiffness of a drift at every KL weight of the grid."""
-    equilibria = []
-    for weight in map(float, plan.kl_weight):
-        point = measure.find_fixed_point(plan.learner, dynamics, weight)
-        report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
-        linear = linearise(plan.learner, dynamics, weight, point)
-        equilibria.append(Equilibrium(dynamics, weight, point, report, linear))
-    return tuple(equilibria)
-
-
 def rows(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyper:
     """Every combination, refresh interval fastest; the learning rate is left at 1."""
     mesh = np.meshgrid(momenta, weights, intervals, indexing="ij")
@@ -134,11 +123,6 @@ def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
         return Reason.DRAWN
     optimizer = plan.learner.optimizer
     return _NO_MEASURE.format(optimizer.convention) if response_of(optimizer, 0.5) is None else None
-
-
-def no_onset(plan: SweepPlan, cells: Hyper) -> str | None:
-    """Why no onset of oscillation can be measured with this staleness model, or None."""
-    return measure.unsampled_reason(plan.learner, cells.refresh_interval)
 
 
 def _learner_identity(plan: SweepPlan) -> dict[str, Any]:
@@ -230,7 +214,7 @@ def rows_work(plan: SweepPlan, drift: Drift, rates: np.ndarray) -> dict[str, lis
             continue
         mine = np.flatnonzero(drift.cells.kl_weight == equilibrium.kl_weight)
         for detector, chunks in zip((BOUNDARY, ONSET), result.values(), strict=True):
-            if detector == ONSET and no_onset(plan, drift.cells):
+            if detector == ONSET and measure.unsampled_reason(plan.learner, drift.cells.refresh_interval):
                 continue
             some = take(drift.cells, mine)
             chunks += RowsWork(plan, detector, drift.name, equilibrium, mine, some, rates).cut(length)
@@ -328,7 +312,7 @@ class RunsWork:
 
     def cut(self) -> list["RunsWork"]:
         """The same work in chunks, all seeds of some cells before the next cells."""
-        cells, seeds = chunk_shape(self.plan, self.steps, len(self.index), self.seeds)
+        cells, seeds = _chunk_shape(self.plan, self.steps, len(self.index), self.seeds)
         found = []
         for some in (slice(i, i + cells) for i in range(0, len(self.index), cells)):
             part = {name: getattr(self, name)[some] for name in ("index", "starts", "reference")}
@@ -338,7 +322,7 @@ class RunsWork:
         return found
 
 
-def chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
+def _chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
     """(cells, seeds) of a chunk of `cells` x `seeds` sampled runs: whole blocks of cells, whole units of seeds."""
     chosen, width = plan.settings.chunk, WIDTH["sampled"].cells
     room = max(1, min(_SEED_STEPS[route(plan.trained, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))

@@ -20,8 +20,9 @@ import numpy as np
 from grpo_clinic import __version__, compare, page, report, show
 from grpo_clinic.clinic import Diagnosed, all_fitted, diagnosed
 from grpo_clinic.law import OF_OPTIMIZER
-from grpo_clinic.logs.gather import UNITS, Log
+from grpo_clinic.logs.gather import Log
 from grpo_clinic.logs.settings import LAWS, PASTED, DiagnosisSettings, FitSettings
+from grpo_clinic.readers.options import UNITS
 from grpo_clinic.watch import watched
 
 BAD_INPUT, STOPPED = 2, 3

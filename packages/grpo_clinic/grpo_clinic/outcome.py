@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
-from grpo_clinic import noise
 from grpo_clinic.rules.base import Case, Fact
 
-What = Literal["rose", "stands", "fell", "ended", "swings", "too short", "not logged"]
+What = Literal["rose", "flat", "fell", "ended", "swings", "too short", "not logged"]
 FEWEST = 10
 
 
@@ -34,7 +33,7 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
             return Outcome("fell", math.nan, math.nan, math.nan, lost.text)
         text = f"{case.reward.size} rewards are too few to tell a gain from noise ({FEWEST} are needed)"
         return Outcome("too short", math.nan, math.nan, math.nan, text)
-    gain = noise.gain_of(case.reward)
+    gain = case.gain
     at = gain.clearest if gain.shows else 0
     change, error = float(gain.change[at]), float(gain.error[at])
     z = abs(change) / error if error > 0 else (math.inf if change else 0.0)
@@ -54,4 +53,4 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
         early = (first - case.reward[0]) / whole if whole > 0 else 0.0
         quick = f"; {early:.0%} of it in the first tenth" if early > 0.5 else ""
         return Outcome("rose", change, error, p, told + quick)
-    return Outcome("stands", change, error, p, told)
+    return Outcome("flat", change, error, p, told)

@@ -13,7 +13,7 @@ def fit_text(found: Fitted, level: float, whole: bool) -> str:
     best = found.best
     lines = [
         f"{found.name}, {found.curve.step.size} rewards: {best.law.replace('_', ' ')}, R2 = {best.r_squared:.2f} "
-        f"({best.r_squared_explainable:.2f} of what is explainable). {found.status}.",
+        f"({best.r_squared_explainable:.2f} of the variance beyond noise). {found.status}.",
         *(f"  {name:14} {_number(one, level)}" for name, one in best.parameters.items()),
     ]
     if isinstance(reading := found.reading, StiffnessReading):

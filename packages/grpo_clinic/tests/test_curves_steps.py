@@ -97,20 +97,6 @@ def test_a_staircase_log_is_thinned_and_says_so(tmp_path):
     assert curve.step.size == 300
 
 
-@pytest.mark.parametrize("linear", [True, False])
-def test_a_run_that_was_taken_up_again_goes_back_to_the_step_of_its_checkpoint(tmp_path, linear):
-    """Steps 1 to 60, then 41 to 100: the epochs go back, and the steps with them, whatever the learning rate."""
-    step = np.r_[1:61, 41:101]
-    rates = 1e-6 * (1 - step / 100) if linear else np.full(step.size, 1e-6)
-    rows = [f"{{'reward': {s / 100}, 'loss': 0.1, 'learning_rate': {r:.6e}, 'epoch': {s / 50:.2f}}}"
-            for s, r in zip(step, rates, strict=True)]  # fmt: skip
-    (tmp_path / "x.log").write_text("Total optimization steps = 100\n" + "\n".join(rows) + "\n")
-    (curve,) = read(tmp_path / "x.log")
-    np.testing.assert_array_equal(curve.step, np.arange(1, 101))
-    np.testing.assert_allclose(curve.reward, np.arange(1, 101) / 100)
-    assert "taken up again 1 times" in " ".join(curve.notes)
-
-
 def test_learning_rates_whose_differences_overflow_are_no_schedule():
     """Without a warning: the largest quotient and the largest difference are beyond a float."""
     for rates in ([1e-320, 2e-320, 3e-320, 1e300], [-1e308, 1e308, -1e308, 1e308, 1.5e308]):

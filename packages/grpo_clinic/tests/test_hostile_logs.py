@@ -24,7 +24,6 @@ FILES = {
     "lr = 1e-5, 'a' copy.log": (bytes(range(256)) * 50, "binary data"),
     "state.json": (pickle.dumps(Bomb(), protocol=2), "a pickle, which is never opened"),
     "deep.json": (b"[" * 100_000, "nested too deeply"),
-    "cut.json": (b'{"log_history": [{"reward": 0.1, "step": 1}, {"rew', "at least 8 rewards, got 1"),
     "broken.json": (b'{"reward": [0.1, 0.2', "broken JSON"),
     "no_reward.csv": (b"step,loss\n1,2\n2,3\n", "the log has step, loss"),
     "long.jsonl": (b'{"step": 1, "reward": ' + b"1" * 5_000_000 + b"}\n", "1 lines of more than"),

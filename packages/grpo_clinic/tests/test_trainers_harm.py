@@ -4,23 +4,16 @@ import contextlib
 import pickle
 
 import pytest
-from grpo_clinic.trainers import from_options, load, understand
+from grpo_clinic.trainers import configuration, load, recipe_of
 from hypothesis import HealthCheck, given, settings, strategies as st
 from written_configs import TRL, VERL, understood
 
 
 def test_nothing_is_executed(tmp_path):
     mark = tmp_path / "mark"
-    evil = [
-        (f"num_generations: !!python/object/apply:os.system ['touch {mark}']\n", "a.yaml"),
-        (f"python train.py --num_generations $(touch {mark}) --learning_rate `touch {mark}`\n", "run.sh"),
-        (f"import os\nos.system('touch {mark}')\nGRPOConfig(num_generations=os.system('touch {mark}'))\n", "a.py"),
-        (f"G=$((__import__('os').system('touch {mark}')))\npython t --num_generations $G\n", "run.sh"),
-    ]
-    for text, name in evil:
-        with contextlib.suppress(ValueError):
-            understood(tmp_path, text, name)
-        assert not mark.exists()
+    with contextlib.suppress(ValueError):
+        understood(tmp_path, f"num_generations: !!python/object/apply:os.system ['touch {mark}']\n")
+    assert not mark.exists()
 
 
 class Harm:
@@ -57,7 +50,6 @@ MERGE = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: *a{i - 1}\n  k{i}: *a{
         ("a: [1, 2\nb: 3\n", "broken document"),
         ("a: b: c\n", "broken document"),
         ("- 1\n- 2\n", "keys and values at the top"),
-        ("just text\n", "keys and values at the top"),
         ("", "empty file"),
         ("\0\0\0", "binary"),
         ("n: " + "9" * 300_000, "at most 256000 bytes"),
@@ -66,7 +58,6 @@ MERGE = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: *a{i - 1}\n  k{i}: *a{
         ("num_generations: 0\n", "num_generations: expected a number >= 1, got 0"),
         ("num_generations: 8\nnum_iterations: -1\n", "num_iterations: expected a number >= 1, got -1"),
         ("num_generations: 8\nscale_rewards: maybe\n", "scale_rewards: expected group"),
-        ("actor_rollout_ref: {rollout: {n: 8}, actor: {optim: {betas: 3}}}\n", "betas: expected two numbers"),
     ],
 )
 def test_one_line_for_every_bad_file(tmp_path, content, expected):
@@ -86,14 +77,12 @@ def test_aliases_of_nothing_are_counted(tmp_path):
 
 def test_the_bombs_are_bombs():
     """Planted: without the bound on the number of values the alias bomb has billions of them."""
-    from grpo_clinic.trainers import configuration
-
     assert 1e6 * configuration.MAX_VALUES < 9**11
     deep: dict = {}
     for _ in range(60):
         deep = {"a": deep, "b": 1}
     with pytest.raises(ValueError, match="levels"):
-        from_options(deep)
+        configuration.flat(deep)
 
 
 PIECES = [
@@ -103,15 +92,15 @@ PIECES = [
 
 
 def outcome(path):
-    """Why the loop is what it is, or the complaint."""
+    """Whose recipe it is, or the complaint."""
     try:
-        return understand(load(str(path)), {}).loop.why
+        return recipe_of(load(str(path))).trainer
     except ValueError as error:
         return str(error)
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.sampled_from(PIECES), max_size=60), st.sampled_from(["yaml", "json", "sh", "py", "toml", "txt"]))
+@given(st.lists(st.sampled_from(PIECES), max_size=60), st.sampled_from(["yaml", "json", "txt"]))
 def test_arrangements_of_pieces(tmp_path, pieces, suffix):
     """Whatever a configuration holds: settings, or one line of complaint."""
     path = tmp_path / f"any.{suffix}"

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from grpo_clinic.fitting import CurveFit, LawFit, fit_curve
-from grpo_clinic.fitting.quality import LITTLE
 from grpo_clinic.fitting.reading import StiffnessReading, effective_stiffness
+from grpo_clinic.fitting.results import LITTLE
 from grpo_clinic.law import OF_OPTIMIZER
 from grpo_clinic.logs.gather import Log
 from grpo_clinic.logs.settings import FitSettings
@@ -38,7 +38,7 @@ class Fitted:
 def work(log: Log, settings: FitSettings) -> Fitted:
     """Fit one run that has a curve."""
     assert log.curve is not None
-    fit = fit_curve(log.curve, settings.models, settings.level)
+    fit = fit_curve(log.curve.step, log.curve.reward, settings.models, settings.level)
     return Fitted(log.name, log.curve, fit, _reading(log, log.curve, fit, settings))
 
 

@@ -1,4 +1,4 @@
-"""What explodes or is no number: reward, gradient norm, KL to the reference, entropy."""
+"""What explodes or is not finite: reward, gradient norm, KL to the reference, entropy."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, sin
 _NO_NUMBER, _LONG = 3, 8
 """Rows without a number at the end that mean divergence; rows of a log that is more than pasted rows."""
 _FINE = "the same settings: it did not grow before, so it is an overflow or a division by zero"
-_HALF = "half the learning rate: it grew before it was no number"
+_HALF = "half the learning rate: it grew before it was not finite"
 _OURS = "limits chosen on simulated runs and public runs; trainers clip the norm at 1"
 
 
@@ -20,9 +20,9 @@ _OURS = "limits chosen on simulated runs and public runs; trainers clip the norm
     needs=(),
     limit=_NO_NUMBER,
     unit="rows at the end",
-    formula="rows at the end whose reward is no number, against twice the longest such stretch before",
-    source="a loss that is no number stays none",
-    proves="the reward is no number any more",
+    formula="rows at the end whose reward is not finite, against twice the longest such stretch before",
+    source="a loss that is not finite stays so",
+    proves="the reward is not finite any more",
 )
 def reward_no_number(case: Case, rule: Rule) -> Fact | None:
     """Rewards that are missing or not finite at the end."""
@@ -33,7 +33,7 @@ def reward_no_number(case: Case, rule: Rule) -> Fact | None:
     last, least = int(stretches[-1]), max(rule.limit, 2 * int(stretches[:-1].max(initial=0)))
     window = (float(lost[-max(last, 1)]), float(lost[-1]))
     text = (
-        f"the reward is no number from step {window[0]:g} to the end ({last} rows)"
+        f"the reward is not finite from step {window[0]:g} to the end ({last} rows)"
         if last >= least
         else (f"{lost.size} rewards are missing or not finite, the first at step {lost[0]:g}")
     )
@@ -46,12 +46,12 @@ def reward_no_number(case: Case, rule: Rule) -> Fact | None:
     needs=(),
     limit=_NO_NUMBER,
     unit="rows at the end",
-    formula="rows at the end whose gradient norm is no number (one row in a log of fewer than 8)",
+    formula="rows at the end whose gradient norm is not finite (one row in a log of fewer than 8)",
     source="a scaler of half precision skips a step now and then",
     proves="the weights are lost from there on",
 )
 def gradient_no_number(case: Case, rule: Rule) -> Fact | None:
-    """Gradient norms that are no number at the end of the log."""
+    """Gradient norms that are not finite at the end of the log."""
     lost, rows = case.curve.gradient_lost, case.curve.leading.step.size if case.curve.series or case.reward.size else 0
     if not lost.size:
         return None
@@ -59,7 +59,7 @@ def gradient_no_number(case: Case, rule: Rule) -> Fact | None:
     norm = case.curve.series.get("grad_norm")
     grew = norm is not None and norm.value.size >= 12 and _explosion(norm, rule, 10.0, 1.0, 1e-3).score >= 1
     then = f"Restart from a checkpoint before step {lost[0]:g} with {_HALF if grew else _FINE}."
-    text = f"the gradient norm is no number from step {lost[0]:g} to the end of the log ({lost.size} rows)"
+    text = f"the gradient norm is not finite from step {lost[0]:g} to the end of the log ({lost.size} rows)"
     return Fact(lost.size / least, float(lost.size), (float(lost[0]), float(lost[-1])), int(lost.size), text, then)
 
 
@@ -193,7 +193,7 @@ def kl_below_zero(case: Case, rule: Rule) -> Fact | None:
     """A KL that runs below zero while nothing is learned."""
     kl = case.series("kl")
     late = -median(tail(kl.value, 5))
-    if late <= 0 or noise.gain_of(case.reward).shows:
+    if late <= 0 or case.gain.shows:
         return None
     text = f"'{kl.key}' stands at {-late:.3g}, which no mean over the policy's own answers does"
     return Fact(late / rule.limit, late, window_of(kl), int(kl.value.size // 5), text)
@@ -205,7 +205,7 @@ def kl_below_zero(case: Case, rule: Rule) -> Fact | None:
     needs=("grad_norm", "zero_std_frac|reward_std"),
     rows=10,
     limit=1.0,
-    unit="share of the steps at which rewards differ",
+    unit="share of the steps with different rewards",
     formula="share of steps with gradient norm 0",
     source="groups whose rewards differ have a gradient",
     proves="nothing is trained",
@@ -219,5 +219,6 @@ def without_gradient(case: Case, rule: Rule) -> Fact | None:
     if there.mean() < 0.9:
         return None
     share = float(np.mean(norm.value[there] == 0))
-    text = f"'{norm.key}' is zero at {share:.0%} of the steps at which rewards differ"
+    often = f"is zero at {share:.0%} of" if share else "is never zero at"
+    text = f"'{norm.key}' {often} the steps with different rewards"
     return Fact(share / rule.limit, share, window_of(norm), int(there.sum()), text)

@@ -35,7 +35,7 @@ def silent_share_bound(success: Floats, group_size: int) -> Floats:
 )
 def silent_groups(case: Case, rule: Rule) -> Fact | Missing:
     """Share of silent groups over the last fifth of the run, observed or bounded."""
-    curve, first = case.curve, float(np.quantile(case.curve.leading.step, 0.8))
+    curve, first = case.curve, case.late
     size = case.group_size or int(curve.settings.get("group_size", 0))
     late = case.reward[curve.step >= first] if case.reward.size else case.reward
     height = (float(late.mean()) - curve.scale.low) / case.span if late.size else -np.inf
@@ -108,12 +108,12 @@ def _without_spread(case: Case) -> Series | None:
     unit="share of tokens or answers",
     formula="mean of the last fifth",
     source="what is clipped has no gradient",
-    proves="two answers of five teach nothing",
+    proves="two answers of five have no gradient",
 )
 def clip_fraction(case: Case, rule: Rule) -> Fact:
     """The clipped share over the last fifth."""
     clip = case.series("clip_frac")
     count = max(clip.value.size // 5, 1)
     value = float(clip.value[-count:].mean())
-    text = f"'{clip.key}': {value:.0%} of the ratios are clipped, and teach nothing"
+    text = f"'{clip.key}': {value:.0%} of the ratios are clipped and have no gradient"
     return Fact(value / rule.limit, value, window_of(clip, slice(-count, None)), count, text)

@@ -148,30 +148,6 @@ def cluster(tmp_path):
         process.communicate()
 
 
-PLUGIN = """from bandit_lab.bandits import k_arm, register_bandit
-from beside_it import REWARDS
-
-@register_bandit("brought")
-def brought():
-    return k_arm(REWARDS)
-"""
-
-
-@pytest.mark.nightly
-def test_a_plug_in_travels_to_a_cluster_that_does_not_have_it(tmp_path, cluster):
-    file, _, worker = cluster
-    place = tmp_path / "mine"
-    place.mkdir()
-    (place / "brings_one.py").write_text(PLUGIN)
-    (place / "beside_it.py").write_text("REWARDS = (0.8, 0.3)\n")
-    more = ("plugins=[brings_one]", "bandit=brought")
-    worker()
-    code, _, err = ended(sweep("far", *more, "engine=dask", f"engine.scheduler_file={file}", cwd=place))
-    assert (code, err) == (0, "")
-    assert ended(sweep("near", *more, cwd=place))[0] == 0
-    assert files(place / "far") == files(place / "near")
-
-
 @pytest.mark.nightly
 def test_a_scheduler_that_dies_loses_nothing(tmp_path, alone, cluster):
     file, scheduler, worker = cluster

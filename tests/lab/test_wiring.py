@@ -15,7 +15,6 @@ from bandit_lab.grpo.estimator.tpo import TPO
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, linearise, measured_linear, noise_covariance, signal_of
 from bandit_lab.lab.sweep.jobs import predict_rows
-from bandit_lab.loop import Reason
 
 GROUPS = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": "refresh", "optimizer": "sgd"}
 
@@ -123,12 +122,6 @@ def test_closed_form_and_block_map_agree_on_thresholds(model):
     for interval in (2, 5):
         assert mixed.threshold(interval, 0.7).value == pytest.approx(stale.threshold(interval, 0.7).value, rel=1e-6)
         assert mixed.onset(interval, 0.7).value == pytest.approx(stale.onset(interval, 0.7).value, rel=1e-3)
-
-
-def test_unknown_optimiser_has_reasons_instead_of_numbers():
-    for value in (linear(convention="adam").law(1, 0.9), linear(convention="adam").threshold(1, 0.9)):
-        assert value.value is None
-        assert value.reason == Reason.NOT_LINEAR
 
 
 def test_noise_is_that_of_the_average_over_prompts():

@@ -58,9 +58,9 @@ def monotone_laws(time: Floats, rewards: Floats) -> list[tuple[str, Floats]]:
     Fitted to at most 64 means of neighbours: what it is taken off for is slower than that.
     """
     block = -(-time.size // _COARSE)
-    kept = time.size // block * block
-    t = time[:kept].reshape(-1, block).mean(axis=-1)
-    r = rewards[:, :kept].reshape(len(rewards), -1, block).mean(axis=-1)
+    whole = time.size // block * block
+    t = time[:whole].reshape(-1, block).mean(axis=-1)
+    r = rewards[:, :whole].reshape(len(rewards), -1, block).mean(axis=-1)
     surfaces = [engine.fit(SHAPES[law], t, r) for law in MONOTONE]
     best = np.argmin([quality.aicc(surface) for surface in surfaces], axis=0)
     return [(MONOTONE[k], surfaces[k].theta[c]) for c, k in enumerate(best)]
@@ -160,11 +160,11 @@ def _correlation(residual: Floats, tangent: Floats) -> Floats:
 def ar1(rng: np.random.Generator, count: int, points: int, rho: float) -> Floats:
     """Noise of unit variance with lag-one autocorrelation rho [count, points]."""
     fresh = rng.normal(size=(count, points))
-    made = np.empty_like(fresh)
-    made[:, 0] = fresh[:, 0]
+    series = np.empty_like(fresh)
+    series[:, 0] = fresh[:, 0]
     for i in range(1, points):
-        made[:, i] = rho * made[:, i - 1] + np.sqrt(1 - rho * rho) * fresh[:, i]
-    return made
+        series[:, i] = rho * series[:, i - 1] + np.sqrt(1 - rho * rho) * fresh[:, i]
+    return series
 
 
 def _band(points: int) -> NDArray[np.bool_]:

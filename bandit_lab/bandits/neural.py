@@ -146,8 +146,8 @@ def neural(
     drawn = _checks.integer("bandit.seed", seed, 0)
     tokens = np.array(list(product(range(size), repeat=steps)))
     network, start = _build(architecture, count, size, steps, width, depth, drawn)
-    made = TASKS[_checks.choice("bandit.task", task, TASKS)](tokens, count, size, drawn)
-    scores: Any = np.asarray(made, float)
+    sequences = TASKS[_checks.choice("bandit.task", task, TASKS)](tokens, count, size, drawn)
+    scores: Any = np.asarray(sequences, float)
     fits = scores.shape == (count, len(tokens)) and bool(np.all((scores >= 0) & (scores <= 1)))
     _checks.require(fits, f"task {task}", f"scores [{count}, {len(tokens)}] in [0, 1]", scores.shape)
     success = low + (high - low) * scores

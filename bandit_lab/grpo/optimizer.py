@@ -78,8 +78,8 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
 def _momentum_of(name: str) -> str | None:
     """What an optimiser of optax calls its momentum, or None if it has none."""
     parameters = _parameters(name) or {}
-    known = (_MOMENTUM_OF.get(name, ""), *_MOMENTUM_NAMES)
-    return next((argument for argument in known if argument in parameters), None)
+    names = (_MOMENTUM_OF.get(name, ""), *_MOMENTUM_NAMES)
+    return next((argument for argument in names if argument in parameters), None)
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ class Optimizer:
             _checks.require(False, "optimizer.name", expected, self.name)
         _checks.choice("optimizer.name", self.name, optimizer_names())
         every = OPTIMIZERS.defaults(self.name) if own else _parameters(self.name) or ()
-        known = [name for name in every if name != "learning_rate"]
+        options = [name for name in every if name != "learning_rate"]
         for option, _ in self.options:
-            _checks.require(bool(known), "optimizer.options", f"none for {self.name}", option)
-            _checks.choice("optimizer.options", option, known)
+            _checks.require(bool(options), "optimizer.options", f"none for {self.name}", option)
+            _checks.choice("optimizer.options", option, options)
         if own and OPTIMIZERS.is_outside(self.name):
             self._tried()
         elif own and self.options:

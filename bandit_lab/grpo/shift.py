@@ -110,12 +110,12 @@ def counted(learner: Learner, shift: Shift, advantage: Array, share: Array | flo
     if weighs_groups(learner):
         shape = jnp.broadcast_shapes(advantage.shape, shift.ratio.shape)
         parts = (shift.log_policy, shift.log_old, advantage, jnp.asarray(share, advantage.dtype))
-        found = estimator.of_group(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
+        weights = estimator.of_group(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
     elif weighs_tokens(learner):
-        found = advantage * estimator.token_weights(shift.ratio, advantage)
+        weights = advantage * estimator.token_weights(shift.ratio, advantage)
     else:
-        found = advantage * estimator.weight(shift.ratio, advantage)
+        weights = advantage * estimator.weight(shift.ratio, advantage)
     if shift.mismatch is None or isinstance(learner.correction, NoCorrection):
-        return found
-    most = _LARGEST * math.log(jnp.finfo(found.dtype).max)
-    return found * learner.correction.weight(jnp.exp(jnp.minimum(shift.mismatch, most)))
+        return weights
+    most = _LARGEST * math.log(jnp.finfo(weights.dtype).max)
+    return weights * learner.correction.weight(jnp.exp(jnp.minimum(shift.mismatch, most)))

@@ -28,6 +28,7 @@ from experiments.shared import sheet
 from experiments.shared.mean_curves import mean_curves
 from experiments.shared.readings import read_at
 from experiments.shared.theory import size_family
+from experiments.shared.theory.release import discrete_response
 from experiments.shared.theory.size_family import beyond_exponential, nearest_exponential
 from experiments.shared.theory.slow_start import inertial_curve
 
@@ -68,7 +69,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     osc = [theory.oscillator(rate, damping.momentum, stiffness, mass="symmetric") for rate in rates]
     zeta = np.array([one.damping_ratio for one in osc])
     length = int(np.ceil(damping.duration * tau.max()))
-    walk = jax.vmap(lambda kappa: theory.discrete_response(length, kappa, damping.momentum))
+    walk = jax.vmap(lambda kappa: discrete_response(length, kappa, damping.momentum))
     walked = 1 - np.asarray(walk(rates * stiffness))
 
     def closed_form(at: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ class KL(Protocol):
         ...
 
     def divergence(self, log_policy: Array, log_reference: Array) -> Array:
-        """What is descended in the mean, on policy [X]."""
+        """The penalty whose gradient the sampled term estimates, on policy [X], nats."""
         ...
 
 

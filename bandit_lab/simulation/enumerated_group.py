@@ -56,7 +56,7 @@ def enumerated_group(learner: Learner) -> GradientFn:
     cells = np.array([np.repeat(np.arange(counts.shape[1]), row) for row in counts])  # [M, G]
     arms, values = np.divmod(cells, num_values)
     by_value = counts.reshape(-1, num_arms, num_values).sum(axis=1)
-    advantage = counted_advantages(learner.advantage, law.values, by_value, size)  # [M, U]
+    advantage = counted_advantages(learner.advantage, size)(law.values, by_value)  # [M, U]
     advantage = jnp.take_along_axis(advantage, values, axis=1)  # [M, G]
     drops = learner.advantage.drops_silent
     kept = ~np.all(values == values[:, :1], axis=1) if drops else np.ones(len(values), bool)

@@ -14,6 +14,7 @@ often as a multinomial of that context's law. Their order does not matter, so th
 W = C(G + U - 1, G) kinds of groups, again a multinomial, with the mean chances of the contexts.
 """
 
+from collections.abc import Callable
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -38,7 +39,7 @@ from bandit_lab.grpo import (
     shift_of,
     weighs_groups,
 )
-from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.programs import Kept
 
 MAX_COMPOSITIONS = 20_000
 MAX_TABLE = 50_000_000
@@ -118,22 +119,23 @@ def check_finite_group(learner: Learner) -> None:
     )
 
 
-@bounded_jit("advantage", "size")
-def counted_advantages(advantage: Advantage, values: Array, counts: np.ndarray, size: int) -> Array:
-    """Advantage [M, U] of every reward value [U] in groups of `size` with these counts [M, U]."""
-    return advantages(advantage, values[:, None], jnp.asarray(counts.T, values.dtype) / size, size).T
+@Kept
+def counted_advantages(advantage: Advantage, size: int) -> Callable[[Array, np.ndarray], Array]:
+    """(reward values [U], counts [M, U] of groups of `size`) -> the advantage of every value in each [M, U]."""
+    return jax.jit(
+        lambda values, n: advantages(advantage, values[:, None], jnp.asarray(n.T, values.dtype) / size, size).T
+    )
 
 
-@bounded_jit("advantage", "size")
-def _beside_others(advantage: Advantage, values: Array, own: np.ndarray, others: np.ndarray, size: int) -> Array:
-    """Advantage [M, B, U] of every reward value [U] in groups [M, U] beside the others of a batch [B, P - 1, U]."""
+@Kept
+def _beside_others(advantage: Advantage, size: int) -> Callable[[Array, np.ndarray, np.ndarray], Array]:
+    """(reward values [U], groups [M, U], the others of a batch [B, P - 1, U]) -> advantage of every value [M, B, U]."""
 
-    def one(group: Array, rest: Array) -> Array:
-        shares = jnp.concatenate([group[None], rest]).T / size
+    def one(values: Array, group: Array, rest: Array) -> Array:
+        shares = jnp.concatenate([group[None], rest]).astype(values.dtype).T / size
         return batch_advantages(advantage, values[:, None], shares, size)[:, 0]
 
-    beside = jax.vmap(jax.vmap(one, (None, 0)), (0, None))
-    return beside(jnp.asarray(own, values.dtype), jnp.asarray(others, values.dtype))
+    return jax.jit(jax.vmap(jax.vmap(one, (None, None, 0)), (None, 0, None)))
 
 
 def _rest_of_batch(learner: Learner) -> _RestOfBatch:
@@ -170,9 +172,9 @@ def finite_group(learner: Learner) -> GradientFn:
     columns = []
     for u, tagged in enumerate(np.eye(num_values, dtype=int)):
         if rest is None:
-            found = counted_advantages(learner.advantage, law.values, others + tagged, size)  # [M, U]
+            found = counted_advantages(learner.advantage, size)(law.values, others + tagged)  # [M, U]
         else:
-            found = _beside_others(learner.advantage, law.values, others + tagged, rest.groups, size)  # [M, B, U]
+            found = _beside_others(learner.advantage, size)(law.values, others + tagged, rest.groups)  # [M, B, U]
         columns.append(found[..., u].ravel())
     table = jnp.stack(columns, axis=-1)  # [M, U] or [M B, U]
     counts = np.ones(table.shape, bool)

@@ -77,7 +77,7 @@ def group_moments(learner: Learner) -> MomentFn:
     tagged, columns, counts = np.eye(num_values, dtype=int), [], np.ones((ways, num_values, num_values), bool)
     for u, v in np.ndindex(num_values, num_values):
         whole = others + tagged[u] + tagged[v]
-        columns.append(counted_advantages(learner.advantage, law.values, whole, size)[:, u])
+        columns.append(counted_advantages(learner.advantage, size)(law.values, whole)[:, u])
         if learner.advantage.drops_silent:
             counts[:, u, v] = whole.max(axis=1) < size
     table = jnp.stack(columns, axis=-1).reshape(counts.shape)  # [M, U, U] of the first of the two tagged actions

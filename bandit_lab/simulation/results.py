@@ -93,7 +93,7 @@ class Shard(NamedTuple):
 def gather(parts: Iterable[Shard], cells: int, seeds: int, steps: int, watched: bool, route: Route) -> Runs:
     """Pool parts within their unit and then units, in their order, in float64."""
     shape, units = (cells, seeds), -(-seeds // UNIT)
-    moments = Moments(np.zeros(units), *np.zeros((2, cells, units, steps + 1)))
+    moments = Moments(np.zeros(units), np.zeros((cells, units, steps + 1)), np.zeros((cells, units, steps + 1)))
     columns = [np.empty(shape, bool if name == "finite" else float) for name in Summary._fields]
     summary = Summary(*columns) if watched else None
     sizes, policies = np.zeros((cells, len(moments.seeds))), None

@@ -26,9 +26,7 @@ from .conventions import (
     mean_age as mean_age,
 )
 from .discrete import (
-    discrete_response as discrete_response,
     fastest_update as fastest_update,
-    pole_response as pole_response,
     poles as poles,
 )
 from .fixed_points import (
@@ -97,12 +95,13 @@ from .stability import (
 from .stationary import (
     Stationary as Stationary,
     logit_std as logit_std,
-    reused_batch_variance as reused_batch_variance,
     reward_std as reward_std,
     small_step_variance as small_step_variance,
     stationary_covariance as stationary_covariance,
 )
 from .stiffness import (
+    ESTIMATORS as ESTIMATORS,
+    KL_ESTIMATORS as KL_ESTIMATORS,
     Split as Split,
     largest_stiffness as largest_stiffness,
     stiffness_split as stiffness_split,

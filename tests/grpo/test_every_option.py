@@ -95,17 +95,6 @@ def test_the_witness_shares_no_code():
     }
 
 
-def test_an_option_that_nothing_varies_is_named():
-    """Planted: an option left out of the table, and a variant without a formula."""
-    fewer = {**VARIED, "advantage": {**VARIED["advantage"], "batch_std": {"eps": 0.3}}}
-    (said,) = uncovered(varied=fewer)
-    assert said.startswith("advantage batch_std, option ddof: no independent comparison varies it; give it a value in")
-    formulas = {**FORMULAS, "kl_estimator": {k: f for k, f in by_hand.KL_ESTIMATORS.items() if k != "k3"}}
-    assert uncovered(formulas=formulas) == [
-        "kl_estimator k3: no formula; write it in tests/by_hand.py, from its source"
-    ]
-
-
 def assert_means_agree(bandit, kl_weight=0.6, infinite=(False, True), **rules):
     """Exact means of the package and by hand at one place, to 1e-12. Returns those by hand."""
     place, found = PLACES[bandit], []

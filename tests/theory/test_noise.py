@@ -17,11 +17,11 @@ from bandit_lab.theory.signal import fisher
 from bandit_lab.theory.stationary import (
     logit_std,
     lyapunov,
-    reused_batch_variance,
     reward_std,
     small_step_variance,
     stationary_covariance,
 )
+from experiments.shared.theory.reused_batch import reused_batch_variance
 
 SUCCESS, POLICY = np.array([0.9, 0.4, 0.15]), np.array([0.2, 0.5, 0.3])
 OUTCOMES = [[(1.0, p), (0.0, 1 - p)] for p in SUCCESS]
@@ -79,18 +79,6 @@ def test_covariance_of_graded_rewards_by_sampling(rule, size):
     assert (np.abs(found - 2 * centred_covariance(rule, atoms, size)) > 5 * error).any()
     if size == 3:
         assert (np.abs(found - centred_covariance(rule, atoms, size + 1)) > 5 * error).any()
-
-
-def test_standardised_covariance_of_graded_rewards_by_sampling():
-    """n = 20,000 groups of 200, seed 6; |z| <= 5, allowance 2 % for order 1/G^2. Planted: psi without its std term."""
-    rewards = np.array([1.3, -0.2, 0.6])
-    atoms = reward_atoms(POLICY, [[(r, 1.0)] for r in rewards])
-    found, error = sampled_covariance("grpo", rewards, POLICY, 200, 20_000, 6)
-    leading = leading_covariance("grpo", atoms) / 200
-    assert (np.abs(found - leading) <= 5 * error + 0.02 * np.abs(leading).max()).all()
-    variance = atoms.weight @ (atoms.reward - atoms.weight @ atoms.reward) ** 2
-    defect = leading_covariance("dr_grpo", atoms) / variance / 200
-    assert (np.abs(found - defect) > 5 * error + 0.02 * np.abs(leading).max()).any()
 
 
 def test_two_deterministic_arms_have_the_variance_of_the_group_std():
@@ -153,6 +141,11 @@ def test_standard_deviations_of_logit_and_reward():
     assert logit_std(policy, rewards, basis.T @ covariance @ basis) == pytest.approx(0.4)
     step = 1e-6 * (fisher(policy) @ rewards)
     assert reward_std(policy, rewards, np.outer(step, step)) == pytest.approx(1e6 * step @ step, rel=1e-9)
+    # Three arms, the second the best: along a small step of the logits, by differences.
+    theta, step = np.log([0.5, 0.2, 0.3]), 1e-6 * np.array([0.3, 1.0, -0.4])
+    odds = [weight[1] / (weight[0] + weight[2]) for weight in (np.exp(theta), np.exp(theta + step))]
+    found = logit_std(np.exp(theta), np.array([0.1, 0.9, 0.4]), np.outer(step, step))
+    assert found == pytest.approx(np.log(odds[1] / odds[0]), rel=1e-5)
 
 
 def test_bad_noise_is_named():

@@ -107,7 +107,7 @@ class Report:
             return own or _THEN.get(name, f"Look at {name.replace('_', ' ')}.")
         if self.outcome.what in ("too short", "not logged"):
             return "Log the reward at every step, and run longer: then more can be said."
-        return "Nothing that was looked at asks for a change; this is no proof that all is well."
+        return "No rule asks for a change. That does not prove that all is well."
 
 
 def report(
@@ -239,7 +239,7 @@ def text(found: Report, curve: Curve, whole: bool = False) -> str:
     if not whole:
         lines += [f"{title}: {_some(names)}." for title, names in beside if names]
         return "\n".join(lines)
-    lines += [f"  looked at: {_fact_text(one, {}, True)}" for one in found.facts if not one.fires]
+    lines += [f"  within limits: {_fact_text(one, {}, True)}" for one in found.facts if not one.fires]
     lines += [f"{title}: {'; '.join(names)}." for title, names in beside if names]
     lines += [f"Beware: {one}." for one in found.traps] + [f"Note: {one}." for one in found.remarks]
     return "\n".join([*lines, f"Read: {'; '.join(curve.recognised)}."])
@@ -264,46 +264,39 @@ def _fact_text(one: Fact, notes: Mapping[str, str], whole: bool) -> str:
 def row(found: Report, curve: Curve) -> dict[str, Any]:
     """The same as numbers; what is no finite number is null."""
     sources = {rule.name: rule for rule in rules()}
-    return {
-        "log": found.name,
-        "path": curve.source,
-        "reward_key": curve.reward_series.key or None,
-        "n_points": int(curve.reward.size),
-        "outcome": {
-            "what": found.outcome.what,
-            "change": finite(found.outcome.change),
-            "error": finite(found.outcome.error),
-            "p": finite(found.outcome.p),
-            "text": found.outcome.text,
-        },
-        "verdict": list(found.verdict),
-        "notes": dict(found.notes),
-        "evidence": [
-            {
-                "rule": one.rule,
-                "verdict": one.verdict,
-                "fires": one.fires,
-                "value": finite(one.value),
-                "limit": finite(one.limit),
-                "unit": one.unit,
-                "window": [finite(end) for end in one.window],
-                "rows": int(one.rows),
-                "text": one.text,
-                "formula": sources[one.rule].formula,
-                "source": sources[one.rule].source,
-            }
-            for one in found.facts
-        ],
-        "moved_first": [{"key": one.key, "step": one.step} for one in found.moved],
-        "traps": list(found.traps),
-        "remarks": list(found.remarks),
-        "logged_and_not_judged": [*found.too_short, *found.not_judged],
-        "not_logged": list(found.not_logged),
-        "next": found.next,
-        "recognised": list(curve.recognised),
-    }
+    shown = ("rule", "verdict", "fires", "value", "limit", "unit", "window", "rows", "text")
+    evidence = [
+        {name: getattr(one, name) for name in shown}
+        | {"formula": sources[one.rule].formula, "source": sources[one.rule].source}
+        for one in found.facts
+    ]
+    made: dict[str, Any] = plain(
+        {
+            "log": found.name,
+            "path": curve.source,
+            "reward_key": curve.reward_series.key or None,
+            "n_points": curve.reward.size,
+            "outcome": vars(found.outcome),
+            "verdict": found.verdict,
+            "notes": found.notes,
+            "evidence": evidence,
+            "moved_first": [{"key": one.key, "step": one.step} for one in found.moved],
+            "traps": found.traps,
+            "remarks": found.remarks,
+            "logged_and_not_judged": [*found.too_short, *found.not_judged],
+            "not_logged": found.not_logged,
+            "next": found.next,
+            "recognised": curve.recognised,
+        }
+    )
+    return made
 
 
-def finite(value: float | None) -> float | None:
-    """`value`, None where it is no finite number: JSON has no other."""
-    return None if value is None or not math.isfinite(value) else float(value)
+def plain(value: Any) -> Any:
+    """As JSON has it: lists, dictionaries, Python's numbers; None for what is no finite number."""
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

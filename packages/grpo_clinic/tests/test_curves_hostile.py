@@ -11,7 +11,6 @@ import tracemalloc
 import pytest
 import written_logs as logs
 from grpo_clinic.readers import csv_table, limits, read, read_all
-from hypothesis import HealthCheck, given, settings, strategies as st
 from settings import nightly_but
 
 
@@ -262,60 +261,6 @@ def test_two_hundred_megabytes(tmp_path, name):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 64 * 1024**2
-
-
-ROWS = [
-    '{"step": 1, "reward": 0.5}',
-    "{'loss': 0.1, 'reward': 0.2}",
-    "step:3 - critic/rewards/mean:0.1",
-    "a,reward,1,0.5",
-]
-HEADS = ["step,reward", "run_name,metric,step,value", '{"log_history": [', "Wall time,Step,Value", "[[1, 2, 3]]"]
-BITS = ["1,2", "np.float64(", "NaN", "null", "1e999", "reward: 3", "type=eval", "train_runtime", "| 1/9 [0<1, 1s/it]"]
-PIECES = st.sampled_from([*ROWS, *HEADS, *BITS, *"\n\r,\"'{}[]-\0é\x1b"])
-NAMES = st.sampled_from(["x.log", "x.json", "x.jsonl", "x.csv", "x.txt", "x", "events.out.tfevents.1"])
-SLOW = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
-)
-
-
-def survives(path) -> None:
-    try:
-        curves = read(path)
-    except ValueError as error:
-        message = str(error)
-    else:
-        message = ""
-        assert all(curve.reward.size for curve in curves)
-    assert "\n" not in message
-
-
-@SLOW
-@given(content=st.binary(max_size=400), name=NAMES)
-def test_random_bytes(tmp_path, content, name):
-    (tmp_path / name).write_bytes(content)
-    survives(tmp_path / name)
-
-
-@SLOW
-@given(pieces=st.lists(PIECES, max_size=25), name=NAMES)
-def test_random_arrangements_of_log_pieces(tmp_path, pieces, name):
-    (tmp_path / name).write_text("".join(pieces))
-    survives(tmp_path / name)
-
-
-@SLOW
-@given(data=st.data(), name=st.sampled_from(sorted(logs.WRITERS)))
-def test_valid_logs_cut_and_altered(tmp_path, data, name):
-    path = tmp_path / name
-    logs.WRITERS[name](path)
-    content = bytearray(path.read_bytes())
-    for _ in range(data.draw(st.integers(0, 6))):
-        start = data.draw(st.integers(0, len(content) - 1))
-        content[start : start + data.draw(st.integers(0, 40))] = data.draw(st.binary(max_size=10))
-        content = content or bytearray(b" ")
-    path.write_bytes(bytes(content[: data.draw(st.integers(1, len(content)))]))
-    survives(path)
 
 
 def rows_of(count: int) -> bytes:

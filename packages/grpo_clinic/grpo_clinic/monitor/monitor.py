@@ -176,7 +176,7 @@ class Monitor:
         new = []
         least = max(_NO_NUMBER, 2 * self._longest)
         if self._lost >= least and not self._raised("diverging"):  # no statistics here, hence at every row
-            text = f"the reward is no number since {self._lost} rows"
+            text = f"the reward is not finite since {self._lost} rows"
             new.append(Alarm("diverging", self.step, self.rows, self.step, self._lost / least, text))
         if self.rows >= self._next and (curve := self.curve()) is not None:
             self._next = max(self.rows + 1, math.ceil(self.rows * spending.GROWTH))

@@ -21,13 +21,13 @@ MOST = 2000
 """Points above which neighbours are averaged: a law has at most four numbers, and the time of a fit grows with them."""
 
 
-def stride(value: Floats) -> int:
+def _stride(value: Floats) -> int:
     """Rows per tread of the staircase `value` [n]; 1 if it is none.
 
     Chance repeats of an honest series put the changes at k, 2k, 3k, ... with probability about k^-changes, so at
     least five changes are asked for and all but 2 % of the distances must be multiples of the commonest one.
     """
-    changes = np.flatnonzero(np.diff(value) != 0) + 1
+    changes = np.flatnonzero(value[1:] != value[:-1]) + 1
     if changes.size < _FEWEST_CHANGES:
         return 1
     gaps = np.diff(changes)
@@ -37,9 +37,9 @@ def stride(value: Floats) -> int:
     return tread
 
 
-def first_of_each_tread(value: Floats, tread: int) -> np.ndarray:
+def _first_of_each_tread(value: Floats, tread: int) -> np.ndarray:
     """Indices [m] of the rows at which a new value was logged, one per tread, the first one included."""
-    changes = np.flatnonzero(np.diff(value) != 0) + 1
+    changes = np.flatnonzero(value[1:] != value[:-1]) + 1
     phase = int(np.bincount(changes % tread, minlength=tread).argmax())
     kept = np.arange(phase, value.size, tread)
     return kept if phase == 0 else np.concatenate(([0], kept))
@@ -64,9 +64,9 @@ def series_of(step: Floats, value: Floats, rows: RowMask, key: str, *, thin: boo
         back = int((np.diff(step[usable]) < 0).sum())
         restart = f"; the step goes back {back} times (a restarted run?)" if 0 < back <= 0.1 * steps.size else ""
         notes.append(f"{repeated} steps with several rows each were averaged (up to {counts.max()} rows){restart}")
-    lost, tread = np.setdiff1d(lost, steps), stride(means) if thin else 1
+    lost, tread = np.setdiff1d(lost, steps), _stride(means) if thin else 1
     if tread > 1:
-        kept = first_of_each_tread(means, tread)
+        kept = _first_of_each_tread(means, tread)
         told = f"{steps.size} rows thinned to the {kept.size} logged ones, one in {tread}"
         notes.append(f"'{key}' is forward-filled: {told}")
         steps, means = steps[kept], means[kept]

@@ -15,7 +15,7 @@ from grpo_clinic.readers.dialect import LineRows, is_reward_key
 from grpo_clinic.readers.options import ReadOptions
 from grpo_clinic.readers.scalars import NUMBER
 from grpo_clinic.readers.table import Parsed
-from grpo_clinic.readers.trainer_consoles import ArealConsole, PipedConsole, SkyrlConsole
+from grpo_clinic.readers.trainer_consoles import CONSOLES
 from grpo_clinic.readers.trl_console import TrlConsole
 
 _VERL_ROW = re.compile(r"(?<![\w/])step:\s?(\d{1,12})\s-\s")
@@ -110,5 +110,5 @@ class _FreeText(LineRows):
         self.table.add(row)
 
 
-_DIALECTS = (TrlConsole, _VerlConsole, PipedConsole, ArealConsole, SkyrlConsole, _FreeText)
+_DIALECTS = (TrlConsole, _VerlConsole, *CONSOLES, _FreeText)
 """Where several find as many rows the first of them counts."""

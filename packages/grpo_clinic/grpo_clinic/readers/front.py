@@ -12,7 +12,7 @@ from grpo_clinic.readers.options import ReadOptions
 from grpo_clinic.readers.record import Curve
 from grpo_clinic.readers.registry import parse
 from grpo_clinic.readers.restarts import runs_of
-from grpo_clinic.readers.table import LogTable, Parsed
+from grpo_clinic.readers.table import Parsed
 
 STRICT = False
 """Whether errors of our own code are raised as they are, as in tests."""
@@ -70,11 +70,11 @@ def _curves(path: Path, options: ReadOptions) -> list[Curve]:
     alone = options if options.eval_path is None else replace(options, eval_key=None)
     curves = _guarded(path, lambda: _curves_of(path, parse(path, alone), alone))
     for other in options.beside:
-        curves = [_joined("beside", one, Path(other), alone, normalise.joined) for one in curves]
+        curves = [_joined("beside", one, Path(other), alone) for one in curves]
     if options.eval_path is not None:
         if len(curves) != 1:
             raise ValueError(f"{_shown(path)}: eval_path: expected one run that it belongs to, got {len(curves)}")
-        curves = [_joined("eval_path", curves[0], Path(options.eval_path), options, normalise.with_held_out)]
+        curves = [_joined("eval_path", curves[0], Path(options.eval_path), options)]
     return curves
 
 
@@ -147,10 +147,8 @@ def _choose(wanted: str, names: list[str]) -> str:
     )
 
 
-def _joined(
-    key: str, curve: Curve, path: Path, options: ReadOptions, join: Callable[[Curve, LogTable, str, ReadOptions], Curve]
-) -> Curve:
-    """The curve with what `join` takes from another file of the same run: the table of its name, else the first.
+def _joined(key: str, curve: Curve, path: Path, options: ReadOptions) -> Curve:
+    """The curve with what another file of the same run adds: the table of its name, else the first.
 
     Raises ValueError that names `key`, the option in which the file was given.
     """
@@ -159,7 +157,8 @@ def _joined(
         parsed = parse(path, replace(options, where=None, run=None))
         if not parsed.tables:
             raise ValueError(f"expected rows with numbers ({parsed.format}), got none")
-        return join(curve, parsed.tables.get(curve.name) or next(iter(parsed.tables.values())), path.name, options)
+        table = parsed.tables.get(curve.name) or next(iter(parsed.tables.values()))
+        return normalise.joined(curve, table, path.name, options, results=key == "eval_path")
 
     try:
         return _guarded(path, action)

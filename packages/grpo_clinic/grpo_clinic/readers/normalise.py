@@ -125,51 +125,39 @@ def _unused_evaluations(unread: tuple[str, ...]) -> tuple[str, ...]:
     return (f"evaluation columns not used (eval_key names one): {', '.join(rest[:_NAMED])}{more}",)
 
 
-def joined(curve: Curve, table: LogTable, origin: str, options: ReadOptions) -> Curve:
-    """`curve` with what another file of the same run adds: columns it lacks, and a held-out series.
+def joined(curve: Curve, table: LogTable, origin: str, options: ReadOptions, *, results: bool) -> Curve:
+    """`curve` with what another file of the same run adds: columns it lacks, and a held-out series where it has none.
 
-    Raises ValueError if the file adds nothing.
+    results: the file holds held-out results and nothing else, which stand in place of any in the log. Rows that say
+    that they are evaluations count, else keys that do, else all rows. Raises ValueError if the file adds nothing.
     """
-    view = _whole(table, options)
+    view = View(table, replace(options, where=None, step_key=None))
+    said, none = view.held_out, np.zeros(table.rows, bool)
+    view.pool, view.held_out = ~none, none  # every row counts, by its own step
+    view.count_steps(view.pool)
+    if results:
+        named = options.eval_key is not None or any(view.candidates("eval"))
+        rows = said if said.any() else none if named else ~none
+        found = view.results(rows, eval_key=options.eval_key)
+        if found is None and (guesses := reward_guesses(table.keys)):
+            found = view.results(rows, eval_key=guesses[0])
+        if found is None:
+            raise ValueError(f"expected a file with held-out results, got none; {near('accuracy', table.keys)}")
+        instead = f", instead of '{curve.eval.key}' in the log" if curve.eval is not None else ""
+        note = f"held-out results '{found.key}' from {origin}, {found.step.size} points, {view.step_text}{instead}"
+        return replace(curve, eval=_from(found, origin), notes=(*curve.notes, note))
     fresh = {role: _from(one, origin) for role, one in _others(view).items() if role not in curve.series}
-    held_out = curve.eval
-    if held_out is None:
-        results = looks_like_evaluation(origin.rpartition("__")[2]) or ".eval" in origin
+    there = None
+    if curve.eval is None:
+        whole = looks_like_evaluation(origin.rpartition("__")[2]) or ".eval" in origin
         wanted = options.eval_key if options.eval_key and match_key(options.eval_key, table.keys) else None
-        there = view.results(view.pool if results else ~view.pool, eval_key=wanted)
-        held_out = None if there is None else _from(there, origin)
-    if not fresh and held_out is curve.eval:
+        there = view.results(~none if whole else none, eval_key=wanted)
+    if not fresh and there is None:
         raise ValueError("expected a file with columns that the log lacks, got none; " + near("entropy", table.keys))
-    added = ", ".join([*fresh, *(["eval"] if held_out is not curve.eval else [])])
+    added = ", ".join([*fresh, *([] if there is None else ["eval"])])
+    held_out = curve.eval if there is None else _from(there, origin)
     notes = (*curve.notes, f"from {origin}: {added}")
     return replace(curve, series={**curve.series, **fresh}, eval=held_out, notes=notes)
-
-
-def with_held_out(curve: Curve, table: LogTable, origin: str, options: ReadOptions) -> Curve:
-    """`curve` with the held-out series of a file that holds nothing else, in place of any in the log.
-
-    Rows that say that they are evaluations count, else keys that do, else all rows. Raises ValueError without any.
-    """
-    said = View(table, replace(options, where=None)).held_out
-    view = _whole(table, options)
-    named = options.eval_key is not None or any(view.candidates("eval"))
-    rows = said if said.any() else ~view.pool if named else view.pool
-    found = view.results(rows, eval_key=options.eval_key)
-    if found is None and (guesses := reward_guesses(table.keys)):
-        found = view.results(rows, eval_key=guesses[0])
-    if found is None:
-        raise ValueError(f"expected a file with held-out results, got none; {near('accuracy', table.keys)}")
-    instead = f", instead of '{curve.eval.key}' in the log" if curve.eval is not None else ""
-    note = f"held-out results '{found.key}' from {origin}, {found.step.size} points, {view.step_text}{instead}"
-    return replace(curve, eval=_from(found, origin), notes=(*curve.notes, note))
-
-
-def _whole(table: LogTable, options: ReadOptions) -> View:
-    """A table of which every row counts, by its own step."""
-    view = View(table, replace(options, where=None, step_key=None))
-    view.pool, view.held_out = np.ones(table.rows, bool), np.zeros(table.rows, bool)
-    view.count_steps(view.pool)
-    return view
 
 
 def _from(series: Series, origin: str) -> Series:

@@ -46,7 +46,7 @@ def complete(table: LogTable, clues: Clues, log_every: int | None) -> tuple[LogT
     logged = ~aside & ~summary & np.isfinite(table.column("__row"))
     rows, (total, last) = int(logged.sum()), clues.length
     rates = table.column("learning_rate")[logged] if "learning_rate" in table.keys else np.zeros(0)
-    units = schedule_units(rates)
+    units = _schedule_units(rates)
     interval, how = _interval(units, rates, rows + clues.damaged, total, last, log_every)
     if units is not None and (lost := int(units[-1] - units.size)) > 0:
         how += f"; the learning rate shows {lost} rows missing between those logged"
@@ -62,7 +62,7 @@ def complete(table: LogTable, clues: Clues, log_every: int | None) -> tuple[LogT
     return table.with_steps(step), (f"step: {how}",)
 
 
-def schedule_units(rates: Floats) -> Floats | None:
+def _schedule_units(rates: Floats) -> Floats | None:
     """Position of each row in logging intervals [n], from a piecewise linear schedule; None if it is not linear.
 
     Each monotone piece has its own unit, the commonest (median) difference; every difference must be a whole

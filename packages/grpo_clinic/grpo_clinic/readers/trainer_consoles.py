@@ -35,7 +35,7 @@ _PREFIX = re.compile(r"^\s{0,8}\([\w.]{1,60} pid=\d{1,12}[^)\n]{0,80}\)\s?")
 _LONGEST = 200_000
 
 
-class ArealConsole(LineRows):
+class _ArealConsole(LineRows):
     """`Epoch 1/10 Step 3/58 Train step 3/580 done.`, then grids of names and numbers that belong to it."""
 
     kind = "AReaL console"
@@ -64,7 +64,7 @@ class ArealConsole(LineRows):
         self._row = {}
 
 
-class PipedConsole(LineRows):
+class _PipedConsole(LineRows):
     """prime-rl's lines of `name: value` joined by bars behind a step, and Megatron's.
 
         Step 12 | Time: 35.13s | Reward: 0.0312 | Val. Reward: 0.1200 | Seq. Length: 1000.0 tokens/sample
@@ -86,7 +86,7 @@ class PipedConsole(LineRows):
             self._keep({**row, "step": start[2]})
 
 
-class SkyrlConsole(LineRows):
+class _SkyrlConsole(LineRows):
     """A line `Step 12: `, then a dictionary over several lines, decimals in quotes; one that is cut off is left out.
 
     The trainer's own line with the raw reward stands *before* that of its step, so that free text would count it to the
@@ -124,3 +124,7 @@ class SkyrlConsole(LineRows):
         if isinstance(row, dict) and all(isinstance(key, str) for key in row) and self._is_row(row):
             self._keep({**row, "step": self._step})
         self._step = None
+
+
+CONSOLES = (_PipedConsole, _ArealConsole, _SkyrlConsole)
+"""In the order in which they are asked."""

@@ -131,13 +131,13 @@ class View:
         raise ValueError(f"reward_key: expected a log with a reward column, got none; {instead}")
 
     def lost_gradient(self) -> str:
-        """What a log without a reward shows all the same: a gradient norm that is no number, beside a loss that is."""
+        """What a log without a reward shows all the same: a gradient norm that is not finite, beside a loss that is."""
         table = self.table
         for key, _ in self.candidates("grad_norm"):
             rows = self.pool & table.has(key)
             lost = rows & ~np.isfinite(table.column(key))
             if lost.any():
-                text = f"'{key}' is no number in {lost.sum()} of {rows.sum()} rows"
+                text = f"'{key}' is not finite in {lost.sum()} of {rows.sum()} rows"
                 forward = "loss" in table.keys and bool(np.all(np.isfinite(table.column("loss")[lost])))
                 return f"{text}, where the loss is a number: it was lost in the backward pass" if forward else text
         return ""

@@ -40,7 +40,7 @@ def _traps(look: Settings) -> list[Trap]:
         )
         found.append(Trap("no_baseline", text, "verl 0.9.0 core_algos, compute_grpo_outcome_advantage"))
     if estimator == "gae":
-        text = "adv_estimator is gae (the default): PPO with a critic, not GRPO; what is said of groups does not apply"
+        text = "adv_estimator is gae (the default): PPO with a critic, not GRPO; findings about groups do not apply"
         found.append(Trap("not_grpo", text, _NOW))
     used = look.value("use_kl_loss") is True
     if look.given("kl_loss_coef") and not used and (look.number("kl_loss_coef", 0) or 0) > 0:

@@ -21,7 +21,7 @@ the other, so that a prediction and a measurement are two independent witnesses.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from bandit_lab._version import __version__
+from bandit_lab.app.version import __version__
 
 if TYPE_CHECKING:
     from bandit_lab.functions import (

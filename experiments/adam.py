@@ -202,9 +202,9 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.two_arms(setting.rewards),
-        "leave-one-out; Adam (heavy ball where named); model A (refresh)",
+        "leave-one-out; Adam; model A (refresh)",
         kl_weight=setting.kl_weight,
-        drift="sampled groups, thresholds by exact mean",
+        drift="sampled groups",
     )
 
 

@@ -31,9 +31,7 @@ from experiments.shared.readings import blocks_between, share_near_one
 from experiments.shared.theory.edge_of_stability import edge
 
 TITLE = "The edge of stability under Adam"
-FINDING = (
-    "Under Adam too a network's sharpness stops at the edge of its staleness model ({plateau:.0%} of runs within 10 %)"
-)
+FINDING = "Under Adam, too, a network's sharpness stops at the exact edge: {plateau:.0%} of runs within 10 %"
 
 # What prediction and measurement are both told.
 
@@ -129,7 +127,7 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.writers(setting.bandit, *setting.networks),
-        f"GRPO with std; Adam, b1 = {setting.b1:g}, b2 = {setting.b2:g}",
+        f"GRPO with std; Adam ({setting.b1:g}, {setting.b2:g})",
         kl_weight=setting.kl_weight,
     )
 
@@ -151,7 +149,7 @@ def _draw_time(panel: Axes, found: Results) -> None:
     panel.legend(loc="lower right", fontsize=6.5, title="measured", title_fontsize=6.5)
     panel.set(xlabel="updates", ylabel="preconditioned stiffness / edge", ylim=(0.5, MOST), xlim=(0, None))
     sheet.note(panel, 0.06, 0.94, "on the frame: beyond it")
-    panel.set_title(f"One network (mlp), N = {shown}")
+    panel.set_title(f"One MLP, N = {shown}")
 
 
 def _draw_plateaus(panel: Axes, found: Results) -> None:
@@ -172,7 +170,14 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
     sheet.ticks_at(panel.xaxis, found.setting.intervals)
     sheet.plain_log(panel.yaxis)
     lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
-    sheet.key(panel, lines, s.NETWORK_MARKERS, loc="upper right", ncols=2, fontsize=6.5)
+    sheet.key(
+        panel,
+        lines,
+        {sheet.NETWORKS[name]: marker for name, marker in s.NETWORK_MARKERS.items()},
+        loc="upper right",
+        ncols=2,
+        fontsize=6.5,
+    )
     panel.set_title("All networks and seeds: lines predicted")
 
 

@@ -44,8 +44,7 @@ from experiments.shared.ages_panels import against_turn, by_draws
 
 TITLE = "Any distribution of ages"
 FINDING = (
-    "No mixture of ages is less stable than its mean age or its largest age says; without momentum, "
-    "mixing is up to {most_mixed_over_turn:.2f} times as stable as ages in turn"
+    "Mean and largest age bound the threshold of a mixture; mixing raises it up to {most_mixed_over_turn:.2f} times"
 )
 
 # What prediction and measurement are both told.

@@ -17,9 +17,9 @@ import numpy as np
 import xarray
 from matplotlib.figure import Figure
 
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared import sheet
 from experiments.shared.cluster import UPDATES, Cluster, ages_of
 from experiments.shared.theory.cluster_age import cluster_age

@@ -268,8 +268,8 @@ SIGNS = {"grpo": ("o", s.BLUE), "dr_grpo": ("s", s.GREEN), "rloo": ("x", s.VERMI
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
-        "random arms with fixed rewards, three in the lower panel",
-        "advantages as named, thresholds for GRPO with std; heavy ball",
+        "random arms, fixed rewards",
+        "GRPO with std unless named; heavy ball",
         kl_weight=setting.kl_weight,
     )
 

@@ -145,10 +145,10 @@ COLOURS = (s.BLACK, s.VERMILION, s.ORANGE, s.PURPLE, s.BLUE)
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
-        "prompts with right and wrong answers, exploits where rewards are hacked",
+        "simulated runs",
         "GRPO with std; SGD; model A (refresh)",
         kl_weight=_kl_weights(setting),
-        drift="sampled groups, G = 8",
+        drift="groups of 8",
     )
 
 

@@ -22,11 +22,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import crossing
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import crossing
 from experiments.shared import sheet
 from experiments.shared.measure.averaged_path import averaged_path, growth_per_block, stiffness_of_paths
 from experiments.shared.readings import blocks_between, share_near_one
@@ -232,7 +232,7 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.writers(setting.bandit, *setting.networks),
-        "GRPO with std; heavy ball",
+        "GRPO; heavy ball",
         kl_weight=setting.kl_weight,
     )
 
@@ -259,7 +259,7 @@ def _draw_time(panel: Axes, found: Results) -> None:
     sheet.note(panel, 0.985, 0.95, "lines predicted, markers measured", ha="right")
     panel.set(xlabel="time (steps of unit learning rate)", ylabel=f"stiffness K ({STIFFNESS['units']})")
     panel.set(xlim=(0, float(told.time[-1])), ylim=(0, 1.15 * max(end, float(told.flow.max()))))
-    panel.set_title(f"One network (mlp), N = {found.setting.shown}, $\\mu$ = 0")
+    panel.set_title(f"One MLP, N = {found.setting.shown}, $\\mu$ = 0")
 
 
 def _draw_plateaus(panel: Axes, found: Results) -> None:
@@ -278,7 +278,7 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
     panel.set(xscale="log", xlabel="refresh interval N (steps)", ylabel=r"$K \eta N$ at the plateau", ylim=(0.5, 2.9))
     sheet.ticks_at(panel.xaxis, found.setting.intervals)
     lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
-    markers = {name: s.NETWORK_MARKERS[name] for name in found.setting.networks}
+    markers = {sheet.NETWORKS[name]: s.NETWORK_MARKERS[name] for name in found.setting.networks}
     sheet.key(panel, lines, markers, loc="upper left", ncols=2, fontsize=6.5)
     panel.set_title(r"All networks and seeds, $\mu$ = 0")
 

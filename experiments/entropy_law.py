@@ -32,10 +32,7 @@ from experiments.shared import sheet
 from experiments.shared.measure.observe import observe
 
 TITLE = "Reward against entropy"
-FINDING = (
-    "One law of the entropy or another fits the reward with R² of {r_squared_is_high:.2f} or more, "
-    "yet its ceiling may be {widest:.2f} where the truth is 1"
-)
+FINDING = "R² of an entropy law is {r_squared_is_high:.2f} or more, yet its ceiling may be {widest:.2f}; it is 1"
 
 # What prediction and measurement are both told.
 

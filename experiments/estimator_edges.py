@@ -28,7 +28,7 @@ from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.edge_of_stability import edge_along_flow
 
 TITLE = "The edge of stability under other estimators"
-FINDING = "The stale part of the stiffness tells where networks stop under three estimators of five"
+FINDING = "The stale part of the stiffness predicts where networks stop, for three estimators of five"
 
 # What prediction and measurement are both told.
 
@@ -132,7 +132,7 @@ def trained(setting: Setting) -> str:
     weights = [row["kl_weight"] for row in setting.variants]
     return sheet.trained(
         sheet.writers(setting.bandit, setting.bandit.architecture),
-        f"heavy ball without momentum; model A (refresh), N = {setting.interval}",
+        f"SGD; model A (refresh), N = {setting.interval}",
         kl_weight=[min(weights), max(weights)],
     )
 

@@ -20,11 +20,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.app.plots import style
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
+from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
 from bandit_lab.simulation import run
 from experiments.shared import sheet
 from experiments.shared.readings import share_of_curves
@@ -32,8 +32,7 @@ from experiments.shared.theory.two_arm import group_curve
 
 TITLE = "What the group size does to mean and variance"
 FINDING = (
-    "Without the std the group size changes only the noise; with it small groups learn up to {not_invariant:.1f} "
-    "times slower"
+    "Without the std the group size changes only the noise; with it small groups learn {not_invariant:.1f} times slower"
 )
 
 # What prediction and measurement are both told.

@@ -22,18 +22,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared import sheet
 from experiments.shared.measure.averaged_path import averaged_path, interval_threshold
 from experiments.shared.theory import gradient_flow
 from experiments.shared.theory.lazy import lazy_climb
 
 TITLE = "Lazy and rich networks: a threshold known at the start"
-FINDING = "The larger its output scale or width, the better a network's start tells its threshold"
+FINDING = "The larger its output scale or width, the better a network's start predicts its threshold"
 
 # What prediction and measurement are both told.
 
@@ -156,7 +156,7 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.writers(setting.bandit),
-        "GRPO with std; heavy ball without momentum; model A (refresh)",
+        "GRPO with std; SGD; model A (refresh)",
         kl_weight=setting.kl_weights,
     )
 

@@ -32,10 +32,7 @@ from experiments.shared.readings import where_any
 from experiments.shared.sampled_arms import ends, gaps, held, learner, measured_critical
 
 TITLE = "Answers drawn by another law"
-FINDING = (
-    "A hot sampler collapses training without the std at small KL weights; importance weights for a cold one "
-    "raise the critical weight by {weights_towards_collapse:.2f} with the std"
-)
+FINDING = "Hot samplers collapse training at small KL weights; importance weights for cold ones do so, too"
 
 # What prediction and measurement are both told.
 
@@ -277,7 +274,7 @@ def trained(setting: Setting) -> str:
         "one arm of reward 1, the others 0",
         "SGD, on-policy",
         kl_weight=[0.22, 3.0],
-        drift=f"a, d: G = infinity; runs: groups of {setting.hot.group_size} (b, c)",
+        drift=f"b, c: groups of {setting.hot.group_size}",
     )
 
 

@@ -21,11 +21,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import BANDITS, Bandit
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared import sheet
 from experiments.shared.measure.averaged_path import averaged_path, stiffness_of_paths
 from experiments.shared.theory import gradient_flow
@@ -33,10 +33,7 @@ from experiments.shared.theory.central_flow import central_path, group_sharpness
 from experiments.shared.theory.edge_of_stability import edge
 
 TITLE = "The edge of stability under group noise"
-FINDING = (
-    "The noise of groups carries networks to flatter places, eight times below their edge too; near the edge the "
-    "stiffness is {far:.2f} times lower"
-)
+FINDING = "Noise of groups carries networks to flatter places: near the edge the stiffness ends {far:.2f} times lower"
 
 # What prediction and measurement are both told.
 
@@ -172,7 +169,7 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.writers(setting.bandit, setting.bandit.architecture),
-        f"GRPO with std; heavy ball without momentum; model A (refresh), N = {setting.interval}",
+        f"GRPO with std; SGD; model A (refresh), N = {setting.interval}",
         kl_weight=setting.kl_weight,
         drift="sampled groups",
     )

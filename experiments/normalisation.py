@@ -23,11 +23,11 @@ from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
 from bandit_lab import theory
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 from bandit_lab.simulation import trajectories
 from experiments.shared import sheet
 from experiments.shared.measure.curvature import measure_curvature

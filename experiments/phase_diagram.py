@@ -29,8 +29,8 @@ from experiments.shared import sheet
 
 TITLE = "Stability threshold of refresh, lag and pipeline"
 FINDING = (
-    "From N = 2 the law is {a_careful_least:.0f} to {a_careful_most:.0f} times too careful for refresh (A), and unsafe "
-    "for a pipeline (C: stable to {c_unsafe_least:.0%} of it)"
+    "From N = 2, A (refresh) is stable up to {a_careful_least:.0f} to {a_careful_most:.0f} times the law; "
+    "C (pipeline), at worst, up to {c_unsafe_least:.0%}"
 )
 
 # What prediction and measurement are both told.

@@ -29,12 +29,12 @@ from scipy.special import expit
 
 import experiments.shared.estimators  # noqa: F401 - registers two rules that the package has not
 from bandit_lab import measure as detectors, theory
-from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import CORRECTIONS, ESTIMATORS, Hyper, Lag, Learner, LogitNoise
 from bandit_lab.grpo.staleness.ages import ages as mixed_ages
 from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Number, Results, Setting
+from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
 from bandit_lab.measure.displaced import stack_bandits
 from experiments.shared import sheet
 from experiments.shared.measure.observe import observe
@@ -43,10 +43,7 @@ from experiments.shared.stabilisers_panels import WORDS, by_sampler, cells
 from experiments.shared.update_noise import WEIGHTS, closure, largest_rate, largest_variance, near
 
 TITLE = "What stabilises an asynchronous trainer"
-FINDING = (
-    "Without a ratio old answers need a small learning rate; with one it falls less, "
-    "and capped weights are stable at every age"
-)
+FINDING = "Old answers need a small learning rate, less so with a ratio; capped weights are stable at every age"
 
 # What prediction and measurement are both told.
 

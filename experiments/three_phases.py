@@ -21,12 +21,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits.contextual import ContextualBandit, contextual
 from bandit_lab.grpo import ADVANTAGES, Hyper, Learner
 from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, labelled
+from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
 from bandit_lab.measure.displaced import stack_bandits
 from experiments.shared import sheet
 from experiments.shared.measure.curvature import curvature_during_training
@@ -238,9 +238,9 @@ def curvature_constant(found: Results) -> float:
 
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
-    prompts = f"{setting.contexts} prompts with {setting.arms} arms each"
-    drift = f"sampled groups, G = {setting.group_size}"
-    return sheet.trained(prompts, "GRPO with std against mean only", "SGD, on-policy", kl_weight=0, drift=drift)
+    prompts = f"{setting.contexts} prompts of {setting.arms} arms"
+    drift = f"groups of {setting.group_size}"
+    return sheet.trained(prompts, "GRPO with and without std", "SGD, on-policy", kl_weight=0, drift=drift)
 
 
 def draw(figure: Figure, found: Results) -> None:
@@ -254,7 +254,7 @@ def draw(figure: Figure, found: Results) -> None:
         panel.errorbar(x, measured.gain, measured.gain_error, **points)
         panel.plot(ends, ends, **line)
         panel.set(xlabel=name, ylabel="gain: time without\n/ time with std")
-    a.set_title("The mean flow tells the gain", fontsize=7)
+    a.set_title("The mean flow predicts it", fontsize=7)
     b.set_title("\u2717 1/std does not", fontsize=7, color=s.VERMILION)
     _draw_stages(c, predicted, measured)
     _draw_curvature(d, predicted, measured)
@@ -284,7 +284,7 @@ def _draw_stages(panel: Axes, predicted: xarray.Dataset, measured: xarray.Datase
     panel.axhline(2.0, **s.LAW | {"linewidth": 0.8})
     sheet.small_note(panel, 0.03, 0.02, "dashed: 1/largest std")
     panel.set(ylim=(1.5, None), xlabel="share of the way to 90 %", ylabel="speed with / without std")
-    panel.set_title("Overlap of prompts takes\nthe gain in the middle", fontsize=7)
+    panel.set_title("Overlapping prompts lose\nthe gain in the middle", fontsize=7)
 
 
 def _draw_budget(panel: Axes, found: Results, condition: int) -> None:
@@ -296,7 +296,7 @@ def _draw_budget(panel: Axes, found: Results, condition: int) -> None:
         panel.plot(curve.rate, curve, "-", marker=marker, color=color, markersize=2.8, linewidth=1)
         sheet.small_note(panel, 0.5, 0.04 + 0.1 * i, name, color=color, ha="center")
     where = "Orthogonal prompts" if condition == 0 else f"Overlap {fair.overlap[condition]:g}, conflict"
-    panel.set_title(f"{where}:\nbest rates as good", fontsize=7)
+    panel.set_title(f"{where}:\nequal at the best rates", fontsize=7)
     panel.set(xscale="log", ylabel="reward, equal budget")
     panel.set_xlabel("learning rate\n[logits / unit gradient]", fontsize=7)
     sheet.ticks_at(panel.xaxis, found.setting.fair.rates[::2])

@@ -32,10 +32,7 @@ from experiments.shared import sheet
 from experiments.shared.trl_case import Case
 
 TITLE = "A real trainer leaves stability"
-FINDING = (
-    "A tabular policy under TRL: no threshold in N with the KL penalty in the loss (a language model had one), "
-    "one with the penalty in the reward"
-)
+FINDING = "A tabular policy under TRL has a threshold in N with KL in the reward, none with KL in the loss"
 
 # What prediction and measurement are both told.
 
@@ -229,8 +226,8 @@ WORDS = {
 
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
-    about = "four prompts, six answers; TRL's GRPOTrainer, Dr. GRPO's advantage"
-    return sheet.trained("tiny Qwen2", about, kl_weight=setting.beta, drift=f"group size {setting.group_size}")
+    about = "four prompts, six answers; mean-only advantages"
+    return sheet.trained("tiny Qwen2", about, kl_weight=setting.beta, drift=f"groups of {setting.group_size}")
 
 
 def draw(figure: Figure, found: Results) -> None:

@@ -19,18 +19,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors, theory
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 from bandit_lab.measure import FixedPoint
 from bandit_lab.measure.onset import displacement, fit_poles
-from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
+from experiments.shared.mean_curves import mean_curves
+from experiments.shared.theory.release import pole_response
 
 TITLE = "From over-damped to oscillatory"
-FINDING = "Oscillation sets in at the learning rate and the momentum that the poles of the loop tell"
+FINDING = "Oscillation sets in at the learning rate and the momentum that the loop's poles predict"
 
 # What prediction and measurement are both told.
 
@@ -80,7 +81,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     """Trajectories, damping ratio, frequency and onset: exact, and of the oscillator."""
     values: dict = {}
     curves = [
-        [theory.pole_response(t, kappa, setting.momentum) for t in range(setting.steps + 1)]
+        [pole_response(t, kappa, setting.momentum) for t in range(setting.steps + 1)]
         for kappa in vars(setting.trajectories).values()
     ]
     values["trajectory"] = (("regime", "step"), curves, SHAPE)

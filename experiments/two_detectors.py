@@ -18,11 +18,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import measure as detectors, theory
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared import sheet
 from experiments.shared.measure.boundaries import first_overshoot
 

@@ -20,12 +20,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bandit_lab import theory
-from bandit_lab._readings import farthest_from_one
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.lab.reproduce import claims
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
+from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared import (
     many_variants as variants,
     random_ages,  # noqa: F401 - registers two rules that the package has not
@@ -253,7 +253,7 @@ def trained(setting: Setting) -> str:
         sheet.two_arms(setting.rewards),
         f"heavy ball, momentum {setting.momentum:g}",
         kl_weight=setting.kl_weight,
-        drift="drift at G = infinity where no G is named",
+        drift="infinite groups unless G is named",
     )
 
 
@@ -274,13 +274,14 @@ def alike(found: Results) -> list[tuple[str, np.ndarray]]:
     for estimator in table.estimator.values:
         for advantage in table.advantage.values:
             row = table.sel(estimator=estimator, advantage=advantage).fillna(np.inf).values
-            groups.setdefault(tuple(row), {}).setdefault(str(estimator), []).append(str(advantage))
+            member = groups.setdefault(tuple(row), {}).setdefault(sheet.ESTIMATORS[str(estimator)], [])
+            member.append(sheet.ADVANTAGES[str(advantage)])
     rows = []
     for intervals_, members in groups.items():
         every = [name for name, those in members.items() if len(those) == table.sizes["advantage"]]
         parts = [f"{name}: {', '.join(those)}" for name, those in members.items() if name not in every]
         parts = [", ".join(every) + ": all"] * bool(every) + parts
-        rows.append((s.lines("; ".join(parts), 2.1), np.array(intervals_)))
+        rows.append((s.lines("; ".join(parts), 1.65, size=sheet.SMALLEST_TEXT), np.array(intervals_)))
     return sorted(rows, key=lambda row: tuple(row[1]))
 
 
@@ -295,7 +296,9 @@ def _draw_intervals(panel: Axes, found: Results, groups: list[tuple[str, np.ndar
         look = s.MEASURED | {"color": colour, "marker": marker}
         at = np.array([row[1][k] for row in groups])
         seen = np.where(np.isfinite(at), at, none)
-        panel.plot(seen, np.arange(len(groups)) + 0.14 * (k - (len(names) - 1) / 2), **look, label=name)
+        panel.plot(
+            seen, np.arange(len(groups)) + 0.14 * (k - (len(names) - 1) / 2), **look, label=sheet.STALENESS[str(name)]
+        )
     panel.set_yticks(range(len(groups)), [row[0] for row in groups], fontsize=sheet.SMALLEST_TEXT)
     panel.set(xscale="log", xlabel="first unstable interval $N$ [steps]", xlim=(1.8, 1.4 * last))
     panel.set_ylim(len(groups) - 0.2, -0.9)
@@ -313,8 +316,8 @@ def _draw_shifts(panel: Axes, found: Results) -> None:
         labelled = [line.get_label() for line in panel.get_lines()]
         label = str(estimator) if str(estimator) in kinds else "others"
         panel.plot(shift.sel(estimator=estimator), range(len(names)), **look, label="_" * (label in labelled) + label)
-    panel.set_yticks(range(len(names)), names, fontsize=sheet.SMALLEST_TEXT)
-    panel.set(xlabel=f"$\\max_t|J_{{G={size}}} - J_\\infty|$ [reward]")
+    panel.set_yticks(range(len(names)), [sheet.ADVANTAGES[str(name)] for name in names], fontsize=sheet.SMALLEST_TEXT)
+    panel.set(xlabel=f"groups of {size}: largest change\nof the mean curve [reward]")
     panel.set_ylim(len(names) - 0.5, -0.5)
     panel.legend(loc="lower right", bbox_to_anchor=(1, 0.14))
 

@@ -164,7 +164,8 @@ def whole_map(places: list[str]) -> tuple[dict, dict]:
         kept = MAP / f"{name.replace('/', '.')}.json"
         if not kept.exists() or kept.stat().st_mtime < file.stat().st_mtime:
             print(f"recording {name}", file=sys.stderr, flush=True)
-            subprocess.run([sys.executable, __file__, "--record", name, kept], cwd=ROOT, stdout=subprocess.DEVNULL)
+            command = [sys.executable, __file__, "--record", name, kept]
+            subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
         found = json.loads(kept.read_text()) if kept.exists() else {"tests": {}, "lines": {}}
         tests |= found["tests"]
         for path, each in found["lines"].items():

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab._elementary import exp, log, log1p
+from bandit_lab._numerics import exp, log, log1p
 
 
 def test_the_exponential_is_right_to_rounding_and_stops_at_its_floor():

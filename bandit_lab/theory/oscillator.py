@@ -29,8 +29,8 @@ from typing import Any, Literal
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab._entire import decaying_pair, floating, namespace
 from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
+from bandit_lab.theory.entire import decaying_pair, floating, namespace
 
 Real = Any  # a number, or an array of NumPy or JAX, traced or not
 Mass = Literal["plain", "symmetric"]

@@ -25,8 +25,8 @@ from bandit_lab import _checks
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.style import put_above
 from bandit_lab.app.result import Figure, Result, Table
-from bandit_lab.app.settings.schema import RunSettings, setting
-from bandit_lab.app.terminal.progress import Progress, ProgressCallback
+from bandit_lab.app.settings.config import RunSettings, setting
+from bandit_lab.app.terminal.output import Progress, ProgressCallback
 from experiments.grading import scores as scoring
 from experiments.grading.reward_only import RewardOnly, features, train
 from experiments.grading.scores import ScoredRun, grades, lacking
@@ -226,7 +226,7 @@ def _panels(found: dict[str, Any]) -> Drawn:
     names = [*axes[0, 0].get_legend_handles_labels()[1], "large: demanded from here on"]
     figure.legend(handles, names, loc="outside lower center", ncols=2)
     split = found["split"].replace("_", " ")
-    put_above(figure, finding(found), [f"{found['runs']:,} simulated runs, {split}; bars: 95 % Clopper-Pearson"])
+    put_above(figure, finding(found), f"{found['runs']:,} simulated runs, {split}; bars: 95 % Clopper-Pearson")
     return figure
 
 

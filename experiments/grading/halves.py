@@ -2,6 +2,7 @@
 
     python experiments/grading/halves.py                # the first half: on it rules may be designed
     python experiments/grading/halves.py --second --write   # once, at the end: figures/halves.json
+    python experiments/grading/halves.py --second --others PYTHON --write   # what other programs say of the same files
 
 Repositories are split by a hash of their names: SHA-256 of `owner/name` in lower case, even: the first half. A run is
 named if a verdict that is accepted for its label was given as more than a note (`conf/benchmark/real_runs.yaml`). A
@@ -28,8 +29,10 @@ from grpo_clinic import diagnose
 from grpo_clinic.clinic import diagnosed
 from grpo_clinic.logs.settings import DiagnosisSettings
 from grpo_clinic.outcome import Outcome
+from grpo_clinic.readers import Curve
 from grpo_clinic.report import Report
 
+from experiments.grading import other_programs
 from experiments.shared.sick_runs.plant import load
 
 FIGURES = Path(__file__).parents[2] / "figures"
@@ -45,7 +48,9 @@ class Run:
     name: str
     label: str
     repository: str
+    path: Path
     found: Report
+    curve: Curve | None
 
 
 def half(repository: str) -> int:
@@ -71,9 +76,11 @@ def labelled(which: int) -> list[Run]:
     for name, label in about["pasted"].items():
         if half(name) == which and (path := folder / f"{name}.jsonl").is_file():
             try:
-                found.append(Run(name, label, name, diagnose(str(path))[0].found))
+                run = diagnose(str(path))[0]
+                found.append(Run(name, label, name, path, run.found, run.curve))
             except ValueError as error:  # nothing that is read: nothing named
-                found.append(Run(name, label, name, Report(name, Outcome("not logged", 0.0, 0.0, 1.0, str(error)))))
+                nothing = Report(name, Outcome("not logged", 0.0, 0.0, 1.0, str(error)))
+                found.append(Run(name, label, name, path, nothing, None))
     return found
 
 
@@ -102,23 +109,27 @@ def _judged(folder: Path, rows: Sequence[Mapping[str, str]], labels: Mapping[str
         runs, _ = diagnosed(DiagnosisSettings(logs_index=str(index)))
     finally:
         index.unlink()
-    of = {row["run_id"]: row["repository"] for row in kept}
-    return [Run(one.name, labels[one.name], of[one.name], one.found) for one in runs if one.name in labels]
+    of = {row["run_id"]: (row["repository"], folder / row["file"]) for row in kept}
+    return [Run(one.name, labels[one.name], *of[one.name], one.found, one.curve) for one in runs if one.name in labels]
 
 
 def _absolute(folder: Path, name: str) -> str:
     return str((folder / name).resolve()) if name and (folder / name).is_file() else name
 
 
-def score(runs: Sequence[Run]) -> dict[str, Any]:
-    """Shares of failures named and of healthy runs accused, a repository counting once, with their intervals."""
+def score(runs: Sequence[Run], said: Mapping[str, Iterable[str] | None] | None = None) -> dict[str, Any]:
+    """Shares of failures named and of healthy runs accused, a repository counting once, with their intervals.
+
+    said: what another program names, by run; None where it read nothing.
+    """
     accepted = load("real_runs")["accepted"]
     named, accused = defaultdict(list), defaultdict(list)
     for run in runs:
+        harms = {*(run.found.harms if said is None else said.get(run.name) or ())}
         if run.label == "healthy":
-            accused[run.repository].append(bool(run.found.harms))
+            accused[run.repository].append(bool(harms))
         else:
-            named[run.repository].append(bool({*run.found.harms} & {*accepted[run.label]}))
+            named[run.repository].append(bool(harms & {*accepted[run.label]}))
     return {"named": _share(named), "accused": _share(accused)}
 
 
@@ -140,18 +151,24 @@ def main() -> None:
     """Print the score of one half."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--second", action="store_true", help="the half on which nothing may be designed")
+    parser.add_argument("--others", metavar="PYTHON", help="that of an environment with rldoctor, rlprobe and rlwatch")
     parser.add_argument("--write", action="store_true", help="store the numbers: figures/halves.json")
     asked = parser.parse_args()
     runs = labelled(2 if asked.second else 1)
-    found = score(runs)
-    if not asked.second:
+    if asked.others:
+        curves = {run.name: run.curve for run in runs if run.curve is not None}
+        told, _ = other_programs.asked(asked.others, {run.name: run.path for run in runs}, curves)
+        found = {title: score(runs, said) for title, said in told.items()}
+    else:
+        found = score(runs)
+    if not asked.second and not asked.others:
         for run in runs:
             print(f"{run.label:24} {run.found.outcome.what:10} {', '.join(run.found.harms) or '-':50} {run.name}")
     print(json.dumps(found, indent=1))
     if asked.write:
         path = FIGURES / "halves.json"
         stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        stored["second" if asked.second else "first"] = found
+        stored[("second" if asked.second else "first") + (": other programs" if asked.others else "")] = found
         path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 

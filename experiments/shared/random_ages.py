@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from bandit_lab._elementary import log
+from bandit_lab._numerics import log
 from bandit_lab._types import Array
 from bandit_lab.grpo.staleness.base import Mixture, Ring, register_staleness
 

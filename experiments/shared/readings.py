@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit
 
-from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.lab.reproduce.experiment import Results
+from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
 
 
 def blocks_between(blocks: float, checks: int) -> int:

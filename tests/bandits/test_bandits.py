@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from turning import build_escort, build_product
 
-from bandit_lab.bandits import BANDITS, Bandit, expected_reward, k_arm, num_contexts_and_arms, two_arm
+from bandit_lab.bandits import BANDITS, Bandit, expected_reward, k_arm, two_arm
 
 EXAMPLES = {"two_arm": {}, "k_arm": {"rewards": (0.9, 0.5, 0.1)}}
 
@@ -19,7 +19,7 @@ EXAMPLES = {"two_arm": {}, "k_arm": {"rewards": (0.9, 0.5, 0.1)}}
 def test_protocol_shapes_and_normalisation(name):
     bandit = BANDITS[name](**EXAMPLES.get(name, {}))
     assert isinstance(bandit, Bandit)
-    contexts, arms = num_contexts_and_arms(bandit)
+    contexts, arms = bandit.reference_log_policy.shape
     theta = jax.random.normal(jax.random.key(0), bandit.initial_parameters.shape)
     policy = jnp.exp(bandit.log_policy(theta))
     assert policy.shape == (contexts, arms)

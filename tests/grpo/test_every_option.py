@@ -14,7 +14,7 @@ from by_hand_settings import PLACES, REGISTRIES, VARIED, learner, setting
 from settings import own
 
 from bandit_lab.grpo import KL_ESTIMATORS, OPTIMIZERS
-from bandit_lab.grpo.optimizer import optimizer_options
+from bandit_lab.grpo.optimizer import _momentum_of, _parameters
 from bandit_lab.simulation import drift_of
 
 FORMULAS = {
@@ -41,6 +41,14 @@ SAMPLED_OPTIONS = {"sampler": {"tau": 0.5}}
 
 def rows():
     return [(kind, name, option) for kind, of in VARIED.items() for name, each in of.items() for option in each]
+
+
+def optimizer_options(name):
+    """Options of an optimiser with defaults, less learning rate and momentum."""
+    if name in OPTIMIZERS:
+        return OPTIMIZERS.defaults(name)
+    handed_on = ("learning_rate", _momentum_of(name))
+    return {key: p.default for key, p in _parameters(name).items() if key not in handed_on}
 
 
 def options_of(kind, name):

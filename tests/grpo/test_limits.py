@@ -76,7 +76,7 @@ def test_gradient_is_that_of_the_published_objective(name):
     options, objective = OBJECTIVES[name]
     trained = Learner(SEQUENCE, estimator=ESTIMATORS[name](**options))
     log_old, log_new = jnp.sum(LOG_OLD, 0), jnp.sum(LOG_NEW, 0)
-    by_token = hasattr(trained.estimator, "token_weights")
+    by_token = trained.estimator.token_weights is not None
     ratio = jnp.exp(LOG_NEW - LOG_OLD) if by_token else jnp.exp(log_new - log_old)
     found = counted(trained, Shift(log_old, log_new, ratio), SCORES, 1 / 6) / 6
     np.testing.assert_allclose(jnp.broadcast_to(found, (3, 6)), jax.grad(objective)(LOG_NEW), atol=1e-15)

@@ -6,9 +6,9 @@ import pytest
 import xarray
 
 from bandit_lab import simulation
-from bandit_lab._readings import crossing, farthest_from_one
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import Hyper, Lag, Learner
+from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
 from bandit_lab.measure.displaced import stack_bandits
 from experiments.shared.measure.observe import (
     mean_cosine,

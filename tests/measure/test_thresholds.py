@@ -15,7 +15,6 @@ from bandit_lab.measure import (
     measure_stiffness,
     stiffest_mode,
 )
-from bandit_lab.measure.onset import RESOLUTION
 from bandit_lab.theory import (
     BinarySignal,
     GroupLaw,
@@ -25,7 +24,7 @@ from bandit_lab.theory import (
     oscillation_onset,
     stiffness_split,
 )
-from experiments.shared.measure.boundaries import first_overshoot
+from experiments.shared.measure.boundaries import RESOLUTION, first_overshoot
 
 TOLERANCE = 1e-3
 GRID = np.geomspace(1e-5, 1e2, 29)

@@ -8,7 +8,8 @@ from settings import cells, learner
 from bandit_lab.bandits import two_arm
 from bandit_lab.measure import find_fixed_point, measure_stiffness
 from bandit_lab.simulation import run
-from bandit_lab.theory import discrete_response, oscillator, response
+from bandit_lab.theory import oscillator, response
+from experiments.shared.theory.release import discrete_response
 from experiments.shared.theory.two_arm import mean_only_law, sinh_law
 
 

@@ -23,7 +23,7 @@ GRADED = k_arm((0.8, 0.55, 0.2), reference_logits=(0.0, 0.4, -0.3), kind="fixed"
 KINDS = {"bernoulli": BERNOULLI, "graded": GRADED}
 THETA, BEHAVIOUR = jnp.array([0.7, -0.2, 0.1]), jnp.array([-0.3, 0.5, 0.2])
 KEY = jax.random.key(0)
-SUMMED = [name for name in ESTIMATORS if not hasattr(ESTIMATORS[name](), "of_group")]
+SUMMED = [name for name in ESTIMATORS if ESTIMATORS[name].of_group is None]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from bandit_lab._lookup import row_of_each
+from bandit_lab._numerics import row_of_each
 
 
 @pytest.mark.parametrize(("size", "lanes"), [(1, 64), (3, 64), (3, 20), (2, 7)])

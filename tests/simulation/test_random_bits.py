@@ -20,9 +20,9 @@ from bandit_lab.simulation.fast.random_bits import (
     GENERATORS,
     lane_keys,
     require_enough_words,
+    threefry2x32,
 )
 from bandit_lab.simulation.one_kernel import compiler_options, one_kernel
-from bandit_lab.simulation.threefry import threefry2x32
 
 ROOT = jax.random.key_data(jax.random.key(20))
 ALARM = 7.0  # |z| of the largest of at most 1,024 normal deviates: 3e-9

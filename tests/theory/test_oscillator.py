@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from bandit_lab._entire import atan_sqrt, decaying_pair
-from bandit_lab.theory import discrete
+from bandit_lab.theory.entire import decaying_pair
 from bandit_lab.theory.oscillator import Oscillator, displacement, oscillator, response
+from experiments.shared.theory.release import discrete_response
 
 CASES = {
     "overdamped": (1.0, 5.0, 1.0),
@@ -91,7 +91,7 @@ def test_oscillator_is_the_small_step_limit_of_the_update(convention):
     for slack in (0.04, 0.02, 0.01):
         mu = 1 - slack
         eta = 0.5 * slack**2 / (slack if convention == "ema" else 1.0)
-        path = discrete.discrete_response(int(6 / slack), eta, mu, convention)
+        path = discrete_response(int(6 / slack), eta, mu, convention)
         osc = oscillator(eta, mu, 1.0, convention=convention, mass="symmetric")
         errors.append(np.abs(displacement(osc, jnp.arange(path.size), 1.0) - path).max())
     order = np.polyfit(np.log([0.04, 0.02, 0.01]), np.log(errors), 1)[0]
@@ -105,10 +105,6 @@ def test_entire_functions_on_both_sides_of_zero():
     np.testing.assert_allclose(cosine, np.cos(root).real, rtol=1e-13)
     sinc = np.where(z == 0, 1.0, (np.sin(root) / np.where(z == 0, 1.0, root)).real)
     np.testing.assert_allclose(sine, sinc, rtol=1e-13)
-    inside = np.array([-0.9, -0.0501, -0.0499, 0.0, 0.0499, 0.0501, 9.0])
-    root = np.sqrt(inside.astype(complex))
-    expected = np.where(inside == 0, 1.0, (np.arctan(root) / np.where(inside == 0, 1.0, root)).real)
-    np.testing.assert_allclose(atan_sqrt(inside), expected, rtol=1e-12)
 
 
 def test_decaying_pair_survives_large_arguments():

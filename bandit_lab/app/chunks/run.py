@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from bandit_lab._version import __version__
 from bandit_lab.app.chunks.store import FORMAT, ChunkStore, hash_of
+from bandit_lab.app.version import __version__
 
 
 class Work(Protocol):

@@ -2,30 +2,19 @@
 measurement as marker."""
 
 import builtins
-import io
 import re
-import textwrap
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.legend import Legend
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
-    "#000000",
-    "#E69F00",
-    "#56B4E9",
-    "#009E73",
-    "#F0E442",
-    "#0072B2",
-    "#D55E00",
-    "#CC79A7",
+    *("#000000", "#E69F00", "#56B4E9", "#009E73"),
+    *("#F0E442", "#0072B2", "#D55E00", "#CC79A7"),
 )
 GREY = "#777777"
 
@@ -53,17 +42,28 @@ MEASURED_ONSET: Look = _POINT | {"color": GREEN, "marker": "^", "markersize": 3.
 SAMPLED: Look = _POINT | {"color": VERMILION, "marker": "D", "markersize": 4.6, "markeredgecolor": "white"}
 
 
-def lines(text: str, inches: float) -> str:
-    """Text in lines of a figure's width, at 8 points, as few as can be and about as long as each other.
+def lines(text: str, inches: float, **look: Any) -> str:
+    """Text in as few lines as fit into a width, about as long as each other. look: properties of its font.
 
     A number stays with its name, a dollar sign is one.
     """
-    kept = re.sub(r" (?=[=\d%]|weight)|(?<==) ", "\u00a0", text.replace("$", r"\$"))
-    width = int(15 * inches)
-    wrapped = textwrap.wrap(kept, width)
-    while len(wrapped) > 1 and len(narrower := textwrap.wrap(kept, width - 1)) == len(wrapped):
-        wrapped, width = narrower, width - 1
-    return "\n".join(wrapped)
+    font = FontProperties(**look)
+    words = re.sub(r" (?=[=\d%]|weight)|(?<==) ", "\u00a0", text).split(" ")
+
+    def width(line: str) -> float:
+        return float(text_to_path.get_text_width_height_descent(line, font, ismath=False)[0]) / 72
+
+    def wrap(room: float) -> list[str]:
+        wrapped = words[:1]
+        for word in words[1:]:
+            longer = f"{wrapped[-1]} {word}"
+            wrapped[-1:] = [longer] if width(longer) <= room else [wrapped[-1], word]
+        return wrapped
+
+    wrapped = wrap(inches)
+    while len(wrapped) > 1 and len(narrower := wrap(max(map(width, wrapped)) - 0.01)) == len(wrapped):
+        wrapped = narrower
+    return "\n".join(wrapped).replace("$", r"\$")
 
 
 _RC: dict[Any, Any] = {
@@ -96,8 +96,6 @@ COLUMN_RC: dict[Any, Any] = {
 }
 COLUMN = 3.4
 """Inches of one column, in which text has the sizes of COLUMN_RC."""
-AXIS_TEXT = 0.45
-"""Inches that numbers and name of an axis take below it."""
 
 
 def column() -> AbstractContextManager[None]:
@@ -112,18 +110,9 @@ def sizes() -> AbstractContextManager[None]:
 
 def style() -> AbstractContextManager[None]:
     """Context in which figures are made: one set of sizes and, but in IPython, which has its own, no window system."""
-    if not hasattr(builtins, "__IPYTHON__"):
+    if "__IPYTHON__" not in vars(builtins):
         matplotlib.use("Agg", force=False)
     return sizes()
-
-
-def legend_on(axes: Axes, handles: Sequence[Artist]) -> Legend:
-    """The legend of given axes. Where the figure has a layout engine it stands below them and hides no data."""
-    place: Look = {}
-    if axes.figure.figure.get_layout_engine() is not None:
-        down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, axes.figure.figure.dpi_scale_trans)
-        place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": down, "frameon": False}
-    return axes.legend(handles=handles, fontsize=7, **place)
 
 
 def save(figure: Figure, path: Any, **how: Any) -> None:
@@ -134,14 +123,6 @@ def save(figure: Figure, path: Any, **how: Any) -> None:
         plt.close(figure)
 
 
-def as_png(draw: Callable[[], Figure], dpi: int) -> bytes:
-    """The bytes of a PNG of a figure that is drawn here, in the style of all pictures."""
-    buffer = io.BytesIO()
-    with style():
-        save(draw(), buffer, format="png", dpi=dpi)
-    return buffer.getvalue()
-
-
 SMALLEST_TEXT = 6.5  # points
 LINE = 0.12  # inches, of a line of that text
 TITLE_TEXT, TITLE_LINE = 8, 0.15
@@ -149,19 +130,21 @@ LEADING, MARGIN = 1.25, 0.06
 GREY_TEXT = "#555555"
 
 
-def put_above(figure: Figure, finding: str, setting: Sequence[str], failed: Sequence[str] = ()) -> None:
-    """Lines above a figure that is made higher by them: what was found, the setting, every prediction that failed."""
+def put_above(figure: Figure, finding: str, setting: str = "", failed: str = "") -> None:
+    """Lines above a figure, which grows by them: finding, setting, and how many predictions failed."""
     width, height = figure.get_size_inches()
-    title: dict[str, Any] = {"fontsize": TITLE_TEXT, "fontweight": "bold"}
-    parts = [(lines(finding, 0.88 * width), TITLE_LINE, title)]
-    for colour, texts in ((GREY_TEXT, setting), (VERMILION, failed)):
-        parts += [(lines(text, 1.25 * width), LINE, {"fontsize": SMALLEST_TEXT, "color": colour}) for text in texts]
-    place, tops = MARGIN / 2, []
-    for text, line, _ in parts:
-        tops.append(place)
-        place += line * (1 + text.count("\n"))
-    whole = height + place + MARGIN / 2
+    bold: dict[str, Any] = {"size": TITLE_TEXT, "weight": "bold"}
+    small: dict[str, Any] = {"size": SMALLEST_TEXT}
+    warning = failed.replace(" ", "\u00a0")
+    title = lines(finding, width - 2 * MARGIN, **bold)
+    below = lines(" ".join(text for text in (setting, warning) if text), width - 2 * MARGIN, **small)
+    middle = MARGIN / 2 + TITLE_LINE * (1 + title.count("\n"))
+    end = middle + LINE * (1 + below.count("\n"))
+    whole = height + end + MARGIN / 2
     figure.set_figheight(whole)
-    for (text, _, look), top in zip(parts, tops, strict=True):
-        figure.text(MARGIN / width, 1 - top / whole, text, va="top", linespacing=LEADING, **look)
+    place: dict[str, Any] = {"va": "top", "linespacing": LEADING}
+    left, right = MARGIN / width, 1 - MARGIN / width
+    figure.text(left, 1 - MARGIN / 2 / whole, title, **place, **bold)
+    figure.text(left, 1 - middle / whole, below.removesuffix(warning), color=GREY_TEXT, **place, **small)
+    figure.text(right, 1 - (end - LINE) / whole, warning, color=VERMILION, ha="right", **place, **small)
     figure.set_layout_engine("constrained", rect=(0, 0, 1, height / whole))

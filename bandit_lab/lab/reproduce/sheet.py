@@ -44,7 +44,7 @@ def drawn(loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]") -> "It
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         loaded.draw(figure, found)
         figure.set_figwidth(WIDTH)
-        setting = [loaded.trained(found.setting)] if loaded.trained is not None else []
+        setting = loaded.trained(found.setting) if loaded.trained is not None else ""
         put_above(figure, claims.finding(loaded, rows), setting, claims.failed(rows))
         yield figure
 

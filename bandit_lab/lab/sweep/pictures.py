@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+from matplotlib.transforms import ScaledTranslation
 
 from bandit_lab import _checks
 from bandit_lab._types import Outcome
@@ -22,6 +23,8 @@ from bandit_lab.lab.sweep.report import verdict
 if TYPE_CHECKING:
     import xarray
 
+AXIS_TEXT = 0.45
+"""Inches that numbers and name of an axis take below it."""
 _INTERVAL = r"refresh interval $N$ (steps)"
 _REGIONS = {
     Outcome.UNDECIDED: "undecided: not measured,\nor too close to a boundary",
@@ -61,13 +64,19 @@ def phase_diagram(results: "xarray.Dataset") -> Figure:
     if compared:
         axes[1, 0].set_ylabel(r"$\eta$ / law's $\eta$")
     lost = results["sampled_boundary"].attrs.get("lost", "") if "sampled_boundary" in results else ""
-    about = {"title": s.lines(f"lost: {lost}", figure.get_figwidth()), "title_fontsize": 7.5} if lost else {}
+    about = {"title": f"lost: {lost}", "title_fontsize": 7} if lost else {}
     figure.legend(
         handles=_handles(results, results.sel(momentum=momenta)), loc="outside lower center", ncols=2, **about
     )
     drift = f"regions and lines: drift at {results.attrs['drift']}, {results.attrs['momentum_form']}"
-    put_above(figure, verdict(results), [f"{results.attrs['setting']}; {drift}"])
+    put_above(figure, verdict(results), f"{_setting(results)}; {drift}")
     return figure
+
+
+def _setting(results: "xarray.Dataset") -> str:
+    """The variants in words: `two arms, GRPO with std, frozen, refresh`."""
+    words = {"two_arm": "two arms", "k_arm": "several arms", "grpo": "GRPO with std"}
+    return ", ".join(words.get(name, name.replace("_", " ")) for name in results.attrs["setting"].split(", "))
 
 
 def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None, legend: bool = True) -> None:
@@ -83,7 +92,11 @@ def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None
     _diagram(axes, part, _lines(results, part), _coarse(results, chosen))
     axes.set(xlabel=_INTERVAL, ylabel=s.RATE.replace(" (", "\n("), title=rf"momentum $\mu$ = {chosen:g}")
     if legend:  # the onset as measured is in the panel of ratios alone
-        s.legend_on(axes, _handles(results.drop_vars("onset_measured"), part))
+        place: s.Look = {}
+        if axes.figure.figure.get_layout_engine() is not None:  # below the axes, where it hides no data
+            down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, axes.figure.figure.dpi_scale_trans)
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": down, "frameon": False}
+        axes.legend(handles=_handles(results.drop_vars("onset_measured"), part), fontsize=7, **place)
 
 
 def shade(
@@ -288,5 +301,5 @@ def trajectory_panels(results: "xarray.Dataset") -> Figure:
         ]
         figure.legend(handles=[Line2D([], [], label=text, **look) for look, text in named], loc="outside lower center")
         where = f"drift at {about['drift']}, \u03bc = {about['momentum']:g}, N = {about['refresh_interval']}"
-        put_above(figure, "Runs on both sides of both boundaries", [f"{results.attrs['setting']}; {where}"])
+        put_above(figure, "Runs on both sides of both boundaries", f"{_setting(results)}; {where}")
         return figure

@@ -10,8 +10,7 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.result import Figure, Result, Table, Value, eigenvalues, number
 from bandit_lab.app.settings.names import FORMS
 from bandit_lab.lab.predict.linear import RateThreshold
-from bandit_lab.lab.sweep.compute import Computed, DriftResult
-from bandit_lab.lab.sweep.jobs import NO_RINGING, Equilibrium
+from bandit_lab.lab.sweep.jobs import NO_RINGING, Computed, DriftResult, Equilibrium
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult
 from bandit_lab.loop import Reason
@@ -47,7 +46,7 @@ def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarr
         onsets += found[1]
     stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria]
     about: Row = {
-        "axes": axes(plan, rates),
+        "axes": plan.axes(rates),
         "drift": [drift.name for drift in drifts],
         "convention": plan.learner.optimizer.convention,
         "boundary": plan.settings.boundary,
@@ -85,22 +84,16 @@ def figures_of(results: "xarray.Dataset") -> list[Figure]:
     return found
 
 
-def axes(plan: SweepPlan, rates: np.ndarray) -> dict[str, np.ndarray]:
-    """The values of every axis."""
-    names = ("momentum", "kl_weight", "refresh_interval")
-    return {name: getattr(plan, name) for name in names} | {"learning_rate": rates}
-
-
 def verdict(results: "xarray.Dataset") -> str:
     """At which learning rates stability is lost, as measured or else as predicted: in units of the law's, if there is
     a law."""
     who = results.attrs["setting"].rpartition(", ")[2]
     at = results["threshold_measured"].fillna(results["threshold_exact"])
     of_law = at / results["threshold_law"]
-    for found, text in ((of_law, "{} of the law's learning rate"), (at, "learning rates of {}")):
-        known = found.values[np.isfinite(found.values)]
-        if known.size:
-            ends = dict.fromkeys(f"{end:.3g}" for end in (known.min(), known.max()))
+    for thresholds, text in ((of_law, "{} times the law's learning rate"), (at, "learning rates of {}")):
+        finite = thresholds.values[np.isfinite(thresholds.values)]
+        if finite.size:
+            ends = dict.fromkeys(f"{end:.3g}" for end in (finite.min(), finite.max()))
             return f"{who}: stability is lost at {text.format(' to '.join(ends))}"
     return f"{who}: no threshold is known"
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from bandit_lab import _checks
-from bandit_lab._readings import crossing
+from bandit_lab.lab.reproduce.readings import crossing
 from bandit_lab.theory.conventions import gain
 
 

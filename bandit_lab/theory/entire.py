@@ -75,17 +75,3 @@ def decaying_pair(decay: Any, squared_norm: Any) -> tuple[Any, Any]:
         factor * xp.where(small, _series(xp, near, 1), xp.sin(positive) / positive),
     )
     return cosine, sine
-
-
-def atan_sqrt(z: Any) -> Any:
-    """atan(sqrt z)/sqrt z for real z > -1 (atanh(sqrt -z)/sqrt -z for z < 0), smooth through z = 0."""
-    xp = namespace(z)
-    z = floating(xp, z)
-    small = xp.abs(z) < 0.05
-    near = xp.where(small, z, 0.0)
-    series = xp.zeros_like(z)
-    for k in reversed(range(13)):
-        series = series * -near + 1.0 / (2 * k + 1)
-    positive = xp.sqrt(xp.where(~small & (z > 0), z, 1.0))
-    negative = xp.sqrt(xp.where(~small & (z < 0), -z, 0.25))
-    return xp.where(small, series, xp.where(z > 0, xp.arctan(positive) / positive, xp.arctanh(negative) / negative))

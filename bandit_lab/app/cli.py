@@ -13,9 +13,8 @@ from bandit_lab._checks import one_of, visible
 from bandit_lab.app import plugins
 from bandit_lab.app.settings.config import check_sweepable
 from bandit_lab.app.terminal.commands import COMMANDS, help_of, overview
-from bandit_lab.app.terminal.errors import Stopped, bad_input, one_line
 from bandit_lab.app.terminal.interrupt import interruptible
-from bandit_lab.app.terminal.output import lost, ready, say, tell
+from bandit_lab.app.terminal.output import Stopped, bad_input, lost, one_line, ready, say, tell
 from bandit_lab.app.version import __version__
 
 OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3

@@ -23,7 +23,7 @@ MISSING = "???"
 
 def registries() -> dict[str, Registry[Any]]:
     """Every registry by the setting that chooses from it."""
-    from bandit_lab import grpo
+    import bandit_lab.grpo as grpo
     from bandit_lab.bandits import BANDITS
 
     learner: list[Registry[Any]] = [

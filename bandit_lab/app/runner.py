@@ -17,8 +17,7 @@ from bandit_lab.app.folder.store import CompileClock
 from bandit_lab.app.result import Result
 from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.terminal.commands import COMMANDS
-from bandit_lab.app.terminal.errors import Stopped, bad_input
-from bandit_lab.app.terminal.output import Progress, say
+from bandit_lab.app.terminal.output import Progress, Stopped, bad_input, say
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
 

@@ -16,8 +16,7 @@ from bandit_lab.app.folder.store import create_folder, settings_in
 from bandit_lab.app.result import show
 from bandit_lab.app.runner import default_folder
 from bandit_lab.app.settings.config import ExploreSettings
-from bandit_lab.app.terminal.errors import stopped_by_disk
-from bandit_lab.app.terminal.output import Progress
+from bandit_lab.app.terminal.output import Progress, stopped_by_disk
 from bandit_lab.lab.explore.tables import INTERVALS, MODELS, measured, predicted, tables
 from bandit_lab.lab.predict import build
 

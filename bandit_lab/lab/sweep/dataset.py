@@ -13,8 +13,7 @@ from bandit_lab.app.folder.results import Stream
 from bandit_lab.app.settings.names import FORMS
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper
-from bandit_lab.lab.sweep.compute import Computed, DriftResult
-from bandit_lab.lab.sweep.jobs import FIELDS, predict_rows, rows, values
+from bandit_lab.lab.sweep.jobs import FIELDS, Computed, DriftResult, predict_rows, rows, values
 from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
 from bandit_lab.lab.sweep.sampled import CYCLE_MULTIPLE, NOT_RUN, SampledResult
 from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE

@@ -6,8 +6,8 @@ of their neighbours and seeds are pooled in units (`simulation.moments`).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.simulation import UNIT, Summary, fast, run
 from bandit_lab.simulation.engine import WIDTH, Route, route
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
+
+if TYPE_CHECKING:
+    from bandit_lab.lab.sweep.sampled import SampledResult
 
 SAME = 1e-3  # an onset this close above the threshold is the threshold itself, crossed with a negative multiplier
 NO_RINGING = "stability is lost before any oscillation"
@@ -77,6 +80,57 @@ class Drift:
     def equilibrium(self, kl_weight: float) -> Equilibrium:
         """The fixed point at a KL weight of the grid."""
         return next(g for g in self.equilibria if g.kl_weight == kl_weight)
+
+
+@dataclass(frozen=True)
+class DriftResult(Drift):
+    """The same rows measured.
+
+    boundary, onset: [R]; NaN where `reasons` says why. On the learning rates of the grid, [R, L] each: growth per step,
+    rings > 0 where the stiffest mode's dominant pole is not real and positive, outcome codes. no_onset: why no onset of
+    oscillation can be measured, or None.
+    """
+
+    boundary: np.ndarray
+    onset: np.ndarray
+    growth: np.ndarray
+    rings: np.ndarray
+    outcome: np.ndarray
+    reasons: list[str | None]
+    no_onset: str | None = None
+
+
+@dataclass
+class Computed:
+    """Learning rates of the grid, one result per drift, the sampled runs; and what this process did of it.
+
+    found, made: jobs that were done before, and that were computed here, in `job_seconds`. failed: place of every
+    failed job -> reason. started: by `time.perf_counter`. seconds: of all of it, `compile_seconds` of these in
+    compiling; `sampling_compile_seconds` for the sampled runs.
+    """
+
+    rates: np.ndarray
+    started: float
+    drifts: list[DriftResult] = field(default_factory=list)
+    sampled: "SampledResult | None" = None
+    found: int = 0
+    made: int = 0
+    job_seconds: float = 0.0
+    failed: dict[str, str] = field(default_factory=dict)
+    seed_steps_here: float = 0.0
+    sampling_compile_seconds: float = 0.0
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+
+    def counts(self) -> dict[str, Any]:
+        """For `manifest.json` and `summary.json`."""
+        return {
+            "total": self.found + self.made + len(self.failed),
+            "found": self.found,
+            "computed_here": self.made,
+            "failed": [{"chunk": place, "reason": reason} for place, reason in self.failed.items()],
+            "seconds": round(self.job_seconds, 3),
+        }
 
 
 def rows(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyper:

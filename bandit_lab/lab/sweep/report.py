@@ -10,8 +10,7 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.result import Figure, Result, Table, Value, eigenvalues, number
 from bandit_lab.app.settings.names import FORMS
 from bandit_lab.lab.predict.linear import RateThreshold
-from bandit_lab.lab.sweep.compute import Computed, DriftResult
-from bandit_lab.lab.sweep.jobs import NO_RINGING, Equilibrium
+from bandit_lab.lab.sweep.jobs import NO_RINGING, Computed, DriftResult, Equilibrium
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult
 from bandit_lab.loop import Reason

@@ -14,24 +14,25 @@ the fits of grpo_clinic.readers on points that are means of B answers each. Draw
 import jax.numpy as jnp
 import numpy as np
 import xarray
-from grpo_clinic.fitting import SHAPES, fit_many
+from grpo_clinic.fitting import SHAPES, fit_curve
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
-from bandit_lab import measure as detectors, theory
+from bandit_lab import measure as detectors
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
-from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
+from experiments.shared.mean_curves import mean_curves
+from experiments.shared.theory.release import discrete_response
 from experiments.shared.theory.slow_start import half_success_delay, inertial_delay, reaching_delay, standardised_curve
 from experiments.shared.theory.two_arm import softmax_law
 
 TITLE = "Slow start: inertia against softmax geometry"
-FINDING = "A slow start needs no inertia: softmax geometry makes one, and a good fit of the oscillator cannot tell"
+FINDING = "A slow start needs no inertia: softmax makes one, and a good fit of the oscillator does not show it"
 
 # What prediction and measurement are both told.
 
@@ -77,9 +78,9 @@ def predict(setting: Setting) -> xarray.Dataset:
     time = np.linspace(0.0, 1.0, curves.points)
     exact = [_softmax_curve(curves, curves.start_gap[name], time) for name in curves.start_gap]
     exact.append(_inertia_curve(curves))
-    found = [_nearest(rival_law(name), time, curve) for name, curve in zip(origins(curves), exact, strict=True)]
-    damping = [read[1].get("damping_ratio", curves.damping_ratio) for read in found]
-    misfit, variance = np.array([one[0] for one in found])[:, None], np.array([one.var() for one in exact])[:, None]
+    nearest = [_nearest(rival_law(name), time, curve) for name, curve in zip(origins(curves), exact, strict=True)]
+    damping = [read[1].get("damping_ratio", curves.damping_ratio) for read in nearest]
+    misfit, variance = np.array([one[0] for one in nearest])[:, None], np.array([one.var() for one in exact])[:, None]
     noise = np.array([np.mean(one * (1 - one)) / answers for one in exact])
     r_squared = 1 - (misfit + noise * (1 - 4 / curves.points)) / (variance + noise)
     fitted = ("origin", "answers")
@@ -111,7 +112,7 @@ def _inertia_curve(curves: Setting) -> np.ndarray:
     low, high = curves.span
     kappa = curves.learning_rate_times_stiffness
     length = int(curves.duration * (1 - curves.momentum) / kappa)
-    left = np.asarray(theory.discrete_response(length, kappa, curves.momentum))
+    left = np.asarray(discrete_response(length, kappa, curves.momentum))
     return high - (high - low) * left[logged(length, curves.points)]
 
 
@@ -176,7 +177,7 @@ def _fits(setting: Setting) -> xarray.Dataset:
         law = LAWS[1 - LAWS.index(rival)]
         for answers in curves.answers:
             noisy = rng.binomial(answers, curve, (curves.repeats, curves.points)) / answers
-            fits = [one.laws for one in fit_many(time, noisy, LAWS)]
+            fits = [fit_curve(time, one, LAWS).laws for one in noisy]
             squared = np.array([one[rival].r_squared for one in fits])
             gain = np.array([one[rival].aicc - one[law].aicc for one in fits])
             damping = np.median([one["oscillator"].parameters["damping_ratio"].value for one in fits])
@@ -224,23 +225,23 @@ def trained(setting: Setting) -> str:
     """What stands above the picture."""
     return sheet.trained(
         sheet.two_arms((1, 0)),
-        "GRPO with std and no KL term; with inertia: mean only",
+        "GRPO with std, no KL (inertia: mean only)",
         "heavy ball, on-policy",
         kl_weight=1,
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Four panels, two by two."""
     parts = (_draw_sweep, _draw_delays, _draw_r_squared, _draw_gain)
-    sheet.fill(figure, found, parts, height=4.3, across=2)
+    sheet.fill(figure, results, parts, height=4.3, across=2)
 
 
-def _draw_sweep(panel: Axes, found: Results) -> None:
-    gone = found.predicted.gone
-    for place, (mu, shade) in enumerate(zip(found.predicted.momentum.values, SHADES, strict=False)):
-        panel.plot(gone, found.predicted.success.sel(momentum=mu), color=shade, linewidth=1.2)
-        points = found.measured.success.sel(momentum=mu)[::3]
+def _draw_sweep(panel: Axes, results: Results) -> None:
+    gone = results.predicted.gone
+    for place, (mu, shade) in enumerate(zip(results.predicted.momentum.values, SHADES, strict=False)):
+        panel.plot(gone, results.predicted.success.sel(momentum=mu), color=shade, linewidth=1.2)
+        points = results.measured.success.sel(momentum=mu)[::3]
         points = points.where((gone[::3] >= IN_FRAME[0]) & (gone[::3] <= IN_FRAME[1]))
         panel.plot(gone[::3], points, **s.MEASURED | {"color": shade, "markersize": 2.2})
         panel.text(28.5, 0.42 - 0.09 * place, rf"$\mu$ = {mu:g}", color=shade, fontsize=6.5, ha="right")
@@ -249,13 +250,13 @@ def _draw_sweep(panel: Axes, found: Results) -> None:
     panel.set(xlabel=xlabel, ylabel="success", xlim=IN_FRAME, ylim=(0, 1))
 
 
-def _draw_delays(panel: Axes, found: Results) -> None:
-    d = found.predicted.delay_constant
+def _draw_delays(panel: Axes, results: Results) -> None:
+    d = results.predicted.delay_constant
     panel.plot(d, d, color=s.GREY, linewidth=0.9)
-    panel.plot(d, found.predicted.delay_leading, **s.LAW)
-    for place, (rate, shade) in enumerate(zip(found.predicted.rate.values, (s.BLUE, s.VERMILION), strict=True)):
-        panel.plot(d, found.predicted.delay.sel(rate=rate), color=shade, linewidth=1.2)
-        panel.plot(d, found.measured.delay.sel(rate=rate), **(SMALL | {"color": shade}))
+    panel.plot(d, results.predicted.delay_leading, **s.LAW)
+    for place, (rate, shade) in enumerate(zip(results.predicted.rate.values, (s.BLUE, s.VERMILION), strict=True)):
+        panel.plot(d, results.predicted.delay.sel(rate=rate), color=shade, linewidth=1.2)
+        panel.plot(d, results.measured.delay.sel(rate=rate), **(SMALL | {"color": shade}))
         text = rf"$\eta/(1-\mu)$ = {rate:g}"
         sheet.small_note(panel, 0.03, 0.82 - 0.09 * place, text, color=shade)
     unit = "(" + s.RATE_UNIT.replace(" unit", "\nunit") + ")"
@@ -265,30 +266,30 @@ def _draw_delays(panel: Axes, found: Results) -> None:
     panel.set(xlabel=r"$\mu/(1-\mu)$ (steps)", ylabel="delay (steps)", xlim=(0, 20), ylim=(0, 70))
 
 
-def _draw_r_squared(panel: Axes, found: Results) -> None:
+def _draw_r_squared(panel: Axes, results: Results) -> None:
     panel.axhline(GOOD, color=s.GREY, linewidth=0.9)
-    m = found.measured
-    _by_answers(panel, found, "rival_r_squared", m.r_squared_low, m.r_squared_high)
+    m = results.measured
+    _by_answers(panel, results, "rival_r_squared", m.r_squared_low, m.r_squared_high)
     sheet.small_note(panel, 0.98, 0.04, "circles: median\nbars: 90 %", ha="right")
     panel.set(ylabel=r"$R^2$ of the wrong law", ylim=(0.7, 1))
 
 
-def _draw_gain(panel: Axes, found: Results) -> None:
+def _draw_gain(panel: Axes, results: Results) -> None:
     panel.axhline(0, color=s.GREY, linewidth=0.9)
-    m = found.measured
-    _by_answers(panel, found, "aicc_gain", m.gain_low, m.gain_high)
+    m = results.measured
+    _by_answers(panel, results, "aicc_gain", m.gain_low, m.gain_high)
     panel.set(ylabel="AICc, wrong law less true", ylim=(-10, 60))
     names = ("softmax from 12 %", "softmax from 27 %", "inertia, no softmax")
     for place, (name, shade) in enumerate(zip(names, SHADE, strict=True)):
         sheet.small_note(panel, 0.17, 0.93 - 0.09 * place, name, color=shade)
 
 
-def _by_answers(panel: Axes, found: Results, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:
+def _by_answers(panel: Axes, results: Results, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:
     """Predicted lines and measured medians with 90 % ranges over the answers per point, one colour per origin."""
-    answers = found.predicted.answers
+    answers = results.predicted.answers
     for place, shade in enumerate(SHADE):
-        middle = found.measured[name][place]
-        panel.plot(answers, found.predicted[name][place], color=shade, linewidth=1.2)
+        middle = results.measured[name][place]
+        panel.plot(answers, results.predicted[name][place], color=shade, linewidth=1.2)
         shifted = answers * 1.08 ** (place - 1)
         error = [middle - low[place], high[place] - middle]
         panel.errorbar(shifted, middle, error, **(SMALL | {"color": shade, "clip_on": True}))

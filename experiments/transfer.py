@@ -26,7 +26,7 @@ from experiments.shared.theory.contextual import contextual_curve, evenly_traine
 TITLE = "Held-out tasks at two group sizes"
 FINDING = (
     "Without the std held-out tasks learn alike at every group size; "
-    "with it, larger groups gain {grpo_depends_on_group_size:.2f} of success"
+    "with it larger groups gain {grpo_depends_on_group_size:.2f}"
 )
 
 # What prediction and measurement are both told.
@@ -110,19 +110,19 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Two panels, one per advantage: mean over the tasks at both group sizes."""
     panels = figure.subplots(1, 2, sharey=True)
-    small, large = found.measured.group.values
+    small, large = results.measured.group.values
     looks = {small: (s.VERMILION, "s"), large: (s.BLUE, "o")}
-    for panel, name in zip(panels, found.measured.advantage.values, strict=True):
+    for panel, name in zip(panels, results.measured.advantage.values, strict=True):
         for group, (color, marker) in looks.items():
             here = {"advantage": name, "group": group}
-            line = found.predicted.held_out.sel(here).mean("task")
+            line = results.predicted.held_out.sel(here).mean("task")
             panel.plot(line.time, line, color=color, linewidth=1.4, linestyle="-" if group == large else (0, (4, 2)))
-            seen = found.measured.held_out.sel(here).mean("task")[2 if group == large else 0 :: 4]
+            seen = results.measured.held_out.sel(here).mean("task")[2 if group == large else 0 :: 4]
             panel.plot(seen.time, seen, marker, color=color, markersize=3.4, markerfacecolor="white")
-        panel.set(title=str(name), xlabel="steps")
+        panel.set(title=sheet.ADVANTAGES[str(name)], xlabel="steps")
     panels[0].set_ylabel("success on held-out tasks")
     sheet.note(panels[0], 0.97, 0.08, "lines: predicted\nmarkers: measured", ha="right")
     sheet.note(panels[1], 0.97, 0.2, f"G = {large} (circles)", color=s.BLUE, ha="right")

@@ -42,8 +42,8 @@ ONE, STEPS = {"units": "1"}, {"units": "steps"}
 
 def axes(setting: Setting) -> dict:
     """Names of the variants that are compared."""
-    known: dict[str, Iterable[str]] = {"advantages": ADVANTAGES, "estimators": ESTIMATORS, "staleness": STALENESS}
-    names = {key: list(every) if setting[key] == "all" else setting[key] for key, every in known.items()}
+    defaults: dict[str, Iterable[str]] = {"advantages": ADVANTAGES, "estimators": ESTIMATORS, "staleness": STALENESS}
+    names = {key: list(every) if setting[key] == "all" else setting[key] for key, every in defaults.items()}
     return dict(zip(("advantage", "estimator", "staleness"), names.values(), strict=True))
 
 
@@ -226,9 +226,9 @@ def _groups(setting: Setting, rest: xarray.Dataset) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def loops(found: Results, has_threshold: int) -> float:
+def loops(results: Results, has_threshold: int) -> float:
     """How many distinct linear loops that are predicted a threshold (1) or none (0) have variants that all agree."""
-    predicted, measured = found.predicted, found.measured
+    predicted, measured = results.predicted, results.measured
     dims = predicted.has_threshold.dims
     seen, exact = (one.first_interval.transpose(*dims).values for one in (measured, predicted))
     agree = np.abs(seen - exact) < 0.5 if has_threshold else np.isnan(seen)
@@ -236,9 +236,9 @@ def loops(found: Results, has_threshold: int) -> float:
     return float(sum(agree[wanted & (loop == one)].all() for one in np.unique(loop[wanted])))
 
 
-def frozen_ratio(found: Results, name: str) -> float:
+def frozen_ratio(results: Results, name: str) -> float:
     """Measured over predicted with estimator `frozen`, at the advantage where it is farthest from 1."""
-    return farthest_from_one(found.measured[name].sel(estimator="frozen"), found.predicted[name])
+    return farthest_from_one(results.measured[name].sel(estimator="frozen"), results.predicted[name])
 
 
 # Picture.
@@ -253,49 +253,52 @@ def trained(setting: Setting) -> str:
         sheet.two_arms(setting.rewards),
         f"heavy ball, momentum {setting.momentum:g}",
         kl_weight=setting.kl_weight,
-        drift="drift at G = infinity where no G is named",
+        drift="infinite groups unless G is named",
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """First unstable intervals of all groups of variants that have them in common; what G does to mean curves."""
-    groups = alike(found)
-    high = 0.8 + 0.3 * len(groups), 0.5 + 0.19 * found.measured.sizes["advantage"]
+    groups = alike(results)
+    high = 0.8 + 0.3 * len(groups), 0.5 + 0.19 * results.measured.sizes["advantage"]
     left, right = sheet.panels(figure, 2, height=0.6 + sum(high), sizes=high)
-    _draw_intervals(left, found, groups)
-    _draw_shifts(right, found)
+    _draw_intervals(left, results, groups)
+    _draw_shifts(right, results)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
-def alike(found: Results) -> list[tuple[str, np.ndarray]]:
+def alike(results: Results) -> list[tuple[str, np.ndarray]]:
     """(which variants, first unstable interval by staleness model): all that have their intervals in common."""
-    table = found.measured.first_interval.transpose("estimator", "advantage", "staleness")
+    table = results.measured.first_interval.transpose("estimator", "advantage", "staleness")
     groups: dict[tuple[float, ...], dict[str, list[str]]] = {}
     for estimator in table.estimator.values:
         for advantage in table.advantage.values:
             row = table.sel(estimator=estimator, advantage=advantage).fillna(np.inf).values
-            groups.setdefault(tuple(row), {}).setdefault(str(estimator), []).append(str(advantage))
+            member = groups.setdefault(tuple(row), {}).setdefault(sheet.ESTIMATORS[str(estimator)], [])
+            member.append(sheet.ADVANTAGES[str(advantage)])
     rows = []
     for intervals_, members in groups.items():
         every = [name for name, those in members.items() if len(those) == table.sizes["advantage"]]
         parts = [f"{name}: {', '.join(those)}" for name, those in members.items() if name not in every]
         parts = [", ".join(every) + ": all"] * bool(every) + parts
-        rows.append((s.lines("; ".join(parts), 2.1), np.array(intervals_)))
+        rows.append((s.lines("; ".join(parts), 1.65, size=sheet.SMALLEST_TEXT), np.array(intervals_)))
     return sorted(rows, key=lambda row: tuple(row[1]))
 
 
-def _draw_intervals(panel: Axes, found: Results, groups: list[tuple[str, np.ndarray]]) -> None:
-    names = list(found.measured.staleness.values)
-    last = max(float(max(intervals(found.setting, name))) for name in names)
+def _draw_intervals(panel: Axes, results: Results, groups: list[tuple[str, np.ndarray]]) -> None:
+    names = list(results.measured.staleness.values)
+    last = max(float(max(intervals(results.setting, name))) for name in names)
     none = 1.25 * last
     panel.axvspan(1.12 * last, 1.4 * last, color="#EFEFEF", linewidth=0)
-    panel.axvline(found.setting.law_interval, **s.LAW, label="the law")
+    panel.axvline(results.setting.law_interval, **s.LAW, label="the law")
     for k, name in enumerate(names):
         colour, marker = LOOKS.get(name, OTHER)
         look = s.MEASURED | {"color": colour, "marker": marker}
         at = np.array([row[1][k] for row in groups])
         seen = np.where(np.isfinite(at), at, none)
-        panel.plot(seen, np.arange(len(groups)) + 0.14 * (k - (len(names) - 1) / 2), **look, label=name)
+        panel.plot(
+            seen, np.arange(len(groups)) + 0.14 * (k - (len(names) - 1) / 2), **look, label=sheet.STALENESS[str(name)]
+        )
     panel.set_yticks(range(len(groups)), [row[0] for row in groups], fontsize=sheet.SMALLEST_TEXT)
     panel.set(xscale="log", xlabel="first unstable interval $N$ [steps]", xlim=(1.8, 1.4 * last))
     panel.set_ylim(len(groups) - 0.2, -0.9)
@@ -303,8 +306,8 @@ def _draw_intervals(panel: Axes, found: Results, groups: list[tuple[str, np.ndar
     panel.text(none, -0.6, "none", ha="center", va="center", fontsize=7)
 
 
-def _draw_shifts(panel: Axes, found: Results) -> None:
-    shift, size = found.measured.curve_difference, found.setting.group_size
+def _draw_shifts(panel: Axes, results: Results) -> None:
+    shift, size = results.measured.curve_difference, results.setting.group_size
     names = list(shift.advantage.values)
     kinds = {"frozen": (s.BLUE, "o"), "uncorrected": (s.VERMILION, "s")}
     for estimator in shift.estimator.values:
@@ -313,8 +316,8 @@ def _draw_shifts(panel: Axes, found: Results) -> None:
         labelled = [line.get_label() for line in panel.get_lines()]
         label = str(estimator) if str(estimator) in kinds else "others"
         panel.plot(shift.sel(estimator=estimator), range(len(names)), **look, label="_" * (label in labelled) + label)
-    panel.set_yticks(range(len(names)), names, fontsize=sheet.SMALLEST_TEXT)
-    panel.set(xlabel=f"$\\max_t|J_{{G={size}}} - J_\\infty|$ [reward]")
+    panel.set_yticks(range(len(names)), [sheet.ADVANTAGES[str(name)] for name in names], fontsize=sheet.SMALLEST_TEXT)
+    panel.set(xlabel=f"groups of {size}: largest change\nof the mean curve [reward]")
     panel.set_ylim(len(names) - 0.5, -0.5)
     panel.legend(loc="lower right", bbox_to_anchor=(1, 0.14))
 
@@ -322,9 +325,9 @@ def _draw_shifts(panel: Axes, found: Results) -> None:
 # Table below the claims.
 
 
-def table(found: Results) -> str:
+def table(results: Results) -> str:
     """Every advantage and estimator: thresholds, dependence on G, temperature, late times, failure."""
-    measured, predicted, law = found.measured, found.predicted, found.setting.law_interval
+    measured, predicted, law = results.measured, results.predicted, results.setting.law_interval
     outcomes = measured.outcome.attrs["names"].split()
     names = list(measured.staleness.values)
     head = ["advantage", "estimator", "fresh", "stale", *(f"{name} (exact)" for name in names)]
@@ -339,8 +342,8 @@ def table(found: Results) -> str:
             cells = [advantage, estimator, *(f"{round(float(x), 3) + 0.0:.3f}" for x in (row.fresh, row.stale))]
             for name in names:
                 seen, exact = (float(x.first_interval.sel(staleness=name)) for x in (row, theirs))
-                known = np.isfinite(float(theirs.has_threshold.sel(staleness=name)))
-                cells.append(f"{_interval(seen)} ({_interval(exact) if known else '?'})")
+                finite = np.isfinite(float(theirs.has_threshold.sel(staleness=name)))
+                cells.append(f"{_interval(seen)} ({_interval(exact) if finite else '?'})")
             late = float(row.late_exponent)
             cells += [f"{float(row.curve_difference):.4f}", f"{float(row.temperature):.3f}"]
             cells += [f"t^{late:.2f}" if abs(late) < 20 else "no power"]

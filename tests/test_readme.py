@@ -78,6 +78,23 @@ def test_the_scores_are_those_of_the_half_that_was_not_looked_at(page):
     assert told in " ".join(text(page).split())
 
 
+def test_other_programs_are_scored_on_the_same_files():
+    halves = json.loads((ROOT / "figures/halves.json").read_text(encoding="utf-8"))
+    others, table = halves["second: other programs"], text(RESULTS)
+    for part in ("named", "accused"):
+        assert {one[part]["runs"] for one in others.values()} == {halves["second"][part]["runs"]}
+        for one in (one[part] for one in others.values()):
+            percent = [round(100 * share) for share in (one["share"], *one["interval"])]
+            assert "| {} of {} | {} % ({} to {}) |".format(one["found"], one["runs"], *percent) in table
+    ends = [end for part in ("named", "accused") for end in range_of(one[part]["found"] for one in others.values())]
+    assert "named {} to {} and accused {} to {}.".format(*ends) in " ".join(text(README).split())
+
+
+def range_of(numbers) -> tuple[int, int]:
+    every = [*numbers]
+    return min(every), max(every)
+
+
 def test_the_diagnostics_reach_their_targets_on_held_out_runs():
     """Mean recall >= 0.95 where an effect has the demanded size, alarms on <= 2 % of healthy runs; the curve alone
     does not."""

@@ -46,7 +46,7 @@ Tokens = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Network:
+class _Network:
     """A network without its parameters. rest: the static part of the module. shapes: of its arrays, in order."""
 
     rest: Any
@@ -85,7 +85,7 @@ class NeuralBandit(Bandit):
     tokens: Array
     start_logits: Array
     scale: Array
-    network: Network = field(metadata={"static": True})
+    network: _Network = field(metadata={"static": True})
     costly = True
     lexicographic = True
 
@@ -146,8 +146,8 @@ def neural(
     drawn = _checks.integer("bandit.seed", seed, 0)
     tokens = np.array(list(product(range(size), repeat=steps)))
     network, start = _build(architecture, count, size, steps, width, depth, drawn)
-    made = TASKS[_checks.choice("bandit.task", task, TASKS)](tokens, count, size, drawn)
-    scores: Any = np.asarray(made, float)
+    sequences = TASKS[_checks.choice("bandit.task", task, TASKS)](tokens, count, size, drawn)
+    scores: Any = np.asarray(sequences, float)
     fits = scores.shape == (count, len(tokens)) and bool(np.all((scores >= 0) & (scores <= 1)))
     _checks.require(fits, f"task {task}", f"scores [{count}, {len(tokens)}] in [0, 1]", scores.shape)
     success = low + (high - low) * scores
@@ -192,7 +192,7 @@ def _double(work: Callable[[], Any]) -> Any:
 
 def _build(
     architecture: str, contexts: int, vocabulary: int, length: int, width: int, depth: int, seed: int
-) -> tuple[Network, np.ndarray]:
+) -> tuple[_Network, np.ndarray]:
     """The network and its initial parameters [D], the same in every precision."""
     try:
         import equinox as eqx
@@ -214,7 +214,7 @@ def _build(
     _checks.require(count <= MOST_PARAMETERS, "bandit.width", f"at most {MOST_PARAMETERS} parameters", count)
     arrays, rest = _double(make)
     leaves, template = jax.tree.flatten(arrays)
-    network = Network((template, rest), tuple(x.shape for x in leaves))
+    network = _Network((template, rest), tuple(x.shape for x in leaves))
     return network, np.concatenate([np.asarray(x, float).reshape(-1) for x in leaves])
 
 

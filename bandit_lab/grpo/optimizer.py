@@ -75,21 +75,11 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
     return parameters if "learning_rate" in parameters and required <= {"learning_rate"} else None
 
 
-def optimizer_options(name: str) -> dict[str, Any]:
-    """Options of an optimiser with defaults, less learning rate and momentum. Raises ValueError for an unknown name."""
-    if name in OPTIMIZERS:
-        return OPTIMIZERS.defaults(name)
-    Optimizer(name)
-    momentum = _momentum_of(name)
-    parameters = (_parameters(name) or {}).items()
-    return {key: p.default for key, p in parameters if key not in ("learning_rate", momentum)}
-
-
 def _momentum_of(name: str) -> str | None:
     """What an optimiser of optax calls its momentum, or None if it has none."""
     parameters = _parameters(name) or {}
-    known = (_MOMENTUM_OF.get(name, ""), *_MOMENTUM_NAMES)
-    return next((argument for argument in known if argument in parameters), None)
+    names = (_MOMENTUM_OF.get(name, ""), *_MOMENTUM_NAMES)
+    return next((argument for argument in names if argument in parameters), None)
 
 
 @dataclass(frozen=True)
@@ -115,10 +105,10 @@ class Optimizer:
             _checks.require(False, "optimizer.name", expected, self.name)
         _checks.choice("optimizer.name", self.name, optimizer_names())
         every = OPTIMIZERS.defaults(self.name) if own else _parameters(self.name) or ()
-        known = [name for name in every if name != "learning_rate"]
+        options = [name for name in every if name != "learning_rate"]
         for option, _ in self.options:
-            _checks.require(bool(known), "optimizer.options", f"none for {self.name}", option)
-            _checks.choice("optimizer.options", option, known)
+            _checks.require(bool(options), "optimizer.options", f"none for {self.name}", option)
+            _checks.choice("optimizer.options", option, options)
         if own and OPTIMIZERS.is_outside(self.name):
             self._tried()
         elif own and self.options:

@@ -32,15 +32,8 @@ class Sampler(Protocol):
     - `smooth`: whether b has no jumps: at a jump a run may rest where the mean update does not vanish.
     """
 
-    @property
-    def draws_all(self) -> bool:
-        """Whether every answer can be drawn."""
-        ...
-
-    @property
-    def smooth(self) -> bool:
-        """Whether the law has no jumps."""
-        ...
+    draws_all: bool
+    smooth: bool
 
     def log_law(self, log_policy: Array) -> Array:
         """Log-probabilities of the answers that are drawn."""
@@ -130,10 +123,10 @@ def _before(log_policy: Array) -> Array:
     return (other > this) | ((other == this) & (arm < arm[:, None]))
 
 
-def _among(log_policy: Array, kept: Array) -> Array:
+def _among(log_policy: Array, allowed: Array) -> Array:
     """log pi of the answers [X, K] that are kept, given one of them."""
-    share = jnp.sum(jnp.where(kept, jnp.exp(log_policy), 0), axis=-1, keepdims=True)
-    return jnp.where(kept, log_policy - jnp.log(share), -jnp.inf)
+    share = jnp.sum(jnp.where(allowed, jnp.exp(log_policy), 0), axis=-1, keepdims=True)
+    return jnp.where(allowed, log_policy - jnp.log(share), -jnp.inf)
 
 
 @register_sampler("logit_noise")

@@ -64,10 +64,10 @@ def schedule_values(key: str, chosen: Mapping[str, Any], steps: int) -> np.ndarr
     options = {str(name): value for name, value in chosen.items() if name != "schedule"}
     name = str(chosen.get("schedule")).removesuffix("_schedule")
     function = SCHEDULES[_checks.choice(f"{key}.schedule", name, SCHEDULES)]
-    known = inspect.signature(function).parameters
+    accepted = inspect.signature(function).parameters
     for option in options:
-        _checks.choice(key, option, ("schedule", *known))
-    for option, parameter in known.items():
+        _checks.choice(key, option, ("schedule", *accepted))
+    for option, parameter in accepted.items():
         if option in _OF_THE_RUN:
             options.setdefault(option, steps)
         missing = parameter.default is parameter.empty and option not in options

@@ -100,13 +100,13 @@ def fixed_points(
         values = np.minimum(signal.factors(policies), HUGE) - kl_weight * grid
     else:
         values = np.array([excess(x) for x in grid])
-    found = []
+    points = []
     for i in np.flatnonzero(np.sign(values[:-1]) * np.sign(values[1:]) < 0):
         x = root(excess, grid[i], grid[i + 1])
         policy = tilted_policy(signal.means, reference, x, kl_estimator)
         draws = bool(values[i] > 0) and _turns_inward(signal, policy, kl_weight, kl_estimator)
-        found.append(FixedPoint(policy, float(policy @ signal.means), x, signal.factor(policy), draws))
-    return found
+        points.append(FixedPoint(policy, float(policy @ signal.means), x, signal.factor(policy), draws))
+    return points
 
 
 def _turns_inward(signal: Signal, policy: np.ndarray, kl_weight: float, kl_estimator: str) -> bool:
@@ -189,10 +189,10 @@ def settled_point(
     kl_estimator: str = "exact",
 ) -> FixedPoint:
     """`attracting_fixed_point` where there is one. Raises ValueError where the flow ends at a vertex."""
-    found = attracting_fixed_point(signal, reference, kl_weight, initial, kl_estimator)
-    if found is None:
+    point = attracting_fixed_point(signal, reference, kl_weight, initial, kl_estimator)
+    if point is None:
         raise ValueError(f"kl_weight: expected one with an interior fixed point, got {kl_weight}")
-    return found
+    return point
 
 
 def mean_drift(

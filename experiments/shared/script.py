@@ -76,13 +76,13 @@ def read(schema: type[Any], arguments: Sequence[str]) -> Any:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    known = [one.name for one in fields(schema)]
+    names = [one.name for one in fields(schema)]
     paths = [one for one in arguments if "=" not in one]
-    _checks.require(not paths or "paths" in known, "argument", "key=value", " ".join(paths))
+    _checks.require(not paths or "paths" in names, "argument", "key=value", " ".join(paths))
     texts = [one for one in arguments if "=" in one]
     for one in texts:
         key = one.partition("=")[0]
-        _checks.require(key in known, key, one_of(key, known), "an unknown key")
+        _checks.require(key in names, key, one_of(key, names), "an unknown key")
     try:
         parts = [OmegaConf.structured(schema), OmegaConf.from_dotlist(texts), {"paths": paths} if paths else {}]
         return OmegaConf.to_object(OmegaConf.merge(*parts))

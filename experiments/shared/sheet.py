@@ -13,6 +13,20 @@ if TYPE_CHECKING:
 
     from bandit_lab.lab.reproduce.experiment import Results, Setting
 
+ADVANTAGES = {
+    "batch_std": "std of the batch", "dapo": "silent groups dropped", "dr_grpo": "mean only", "grpo": "GRPO with std",
+    "median": "median", "none": "no baseline", "rloo": "leave-one-out", "sign": "sign", "tempered": "root of the std",
+}  # fmt: skip
+ESTIMATORS = {
+    "cispo": "CISPO", "clip_higher": "clip higher", "clipped": "PPO clip", "decoupled": "decoupled PPO",
+    "frozen": "frozen", "gspo": "GSPO", "m2po": "M2PO", "ratio": "ratio", "tpo": "TPO", "uncorrected": "uncorrected",
+}  # fmt: skip
+STALENESS = {
+    "refresh": "A: refresh", "lag": "B: lag", "pipeline": "C: pipeline", "random": "drawn ages",
+    "random_mean": "averaged ages",
+}  # fmt: skip
+NETWORKS = {"mlp": "MLP", "gru": "GRU", "transformer": "transformer"}
+
 
 def panels(
     figure: "Figure",
@@ -32,24 +46,26 @@ def panels(
       lettered: whether each panel has its letter above it at the left.
     """
     figure.set_figheight(height)
-    made = list(figure.subplots(count // across, across, squeeze=False, height_ratios=sizes).ravel())
-    for panel, letter in zip(made, ascii_lowercase, strict=False) if lettered else ():
+    axes = list(figure.subplots(count // across, across, squeeze=False, height_ratios=sizes).ravel())
+    for panel, letter in zip(axes, ascii_lowercase, strict=False) if lettered else ():
         panel.set_title(letter, loc="left", fontweight="bold")
-    return made
+    return axes
 
 
-def fill(figure: "Figure", found: "Results", parts: "Sequence[Callable[[Axes, Results], None]]", **layout: Any) -> None:
+def fill(
+    figure: "Figure", results: "Results", parts: "Sequence[Callable[[Axes, Results], None]]", **layout: Any
+) -> None:
     """Draw each part into a panel of its own. layout: of `panels`."""
     for panel, part in zip(panels(figure, len(parts), **layout), parts, strict=True):
-        part(panel, found)
+        part(panel, results)
 
 
 def two_arms(rewards: Sequence[float]) -> str:
-    """`two arms, success probabilities 0.9, 0.1`."""
-    return f"two arms, success probabilities {', '.join(f'{one:g}' for one in rewards)}"
+    """`two arms (success 0.9, 0.1)`."""
+    return f"two arms (success {', '.join(f'{one:g}' for one in rewards)})"
 
 
-def trained(bandit: str, *rules: str, kl_weight: float | Sequence[float], drift: str = "drift at G = infinity") -> str:
+def trained(bandit: str, *rules: str, kl_weight: float | Sequence[float], drift: str = "infinite groups") -> str:
     """The learner in words: bandit, advantage and other rules, KL weight (or its range), group size or drift."""
     ends = [f"{one:g}" for one in (kl_weight if isinstance(kl_weight, Sequence) else [kl_weight])]
     penalty = "no KL term" if kl_weight == 0 else f"KL weight {' to '.join(ends)}"
@@ -57,14 +73,13 @@ def trained(bandit: str, *rules: str, kl_weight: float | Sequence[float], drift:
 
 
 def writers(about: "Setting", *architectures: str) -> str:
-    """Which networks write what: `networks (mlp, gru) that write 3 tokens out of 2 for 4 prompts, parity`.
+    """Which networks write what: `MLP, GRU: 3 tokens of 2 for 4 prompts, parity`.
 
-    about: of the bandit `neural`. architectures: one makes it one network, none are not named.
+    about: of the bandit `neural`. architectures: none are named by "networks".
     """
-    named = f" ({', '.join(architectures)})" if architectures else ""
-    who = f"network{named} that writes" if len(architectures) == 1 else f"networks{named} that write"
+    named = ", ".join(NETWORKS[one] for one in architectures) or "networks"
     prompts = f" for {about.contexts} prompts" if about.contexts > 1 else ""
-    return f"{who} {about.length} tokens out of {about.vocabulary}{prompts}, {about.task}"
+    return f"{named}: {about.length} tokens of {about.vocabulary}{prompts}, {about.task}"
 
 
 def note(panel: "Axes", x: float, y: float, text: str, **look: Any) -> None:

@@ -172,12 +172,12 @@ def path(run: GRPOTrainer, far: float = 1.0) -> np.ndarray:
 
     Where the trainer cannot sample, for its probabilities are no numbers, the last policy is NaN.
     """
-    found = [policy(run.model)]
+    policies = [policy(run.model)]
 
     class StopWhenFar(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-            found.append(policy(run.model))
-            control.should_training_stop = distances(np.stack((found[0], found[-1])))[-1] > far
+            policies.append(policy(run.model))
+            control.should_training_stop = distances(np.stack((policies[0], policies[-1])))[-1] > far
 
     run.add_callback(StopWhenFar())
     try:
@@ -185,8 +185,8 @@ def path(run: GRPOTrainer, far: float = 1.0) -> np.ndarray:
     except RuntimeError as error:
         if "probability" not in str(error):
             raise
-        found.append(np.full_like(found[0], np.nan))
-    return np.stack(found)
+        policies.append(np.full_like(policies[0], np.nan))
+    return np.stack(policies)
 
 
 def distances(policies: np.ndarray) -> np.ndarray:

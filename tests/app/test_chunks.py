@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from faulty_disk import FaultyDisk, PowerCut
 
-from bandit_lab.app.chunks import ChunkStore, durable, hash_of, run_chunks
+from bandit_lab.app.chunks import ChunkStore, durable, run_chunks
 from bandit_lab.app.chunks.run import key_of
 
 SETTINGS = {"hash": "a" * 64}
@@ -66,30 +66,6 @@ def finished(folder: Path) -> dict[str, bytes]:
     store = ChunkStore(folder)
     paths = store.folder.glob("*.npz") if store.folder.exists() else []
     return {p.stem: p.read_bytes() for p in paths if store.is_done(p.stem)}
-
-
-def test_a_chunk_is_a_file_that_numpy_opens(tmp_path):
-    store = opened(tmp_path)
-    run_chunks(store, WORK[:1], silent)
-    with np.load(store.folder / f"{key_of(WORK[0])[:32]}.npz") as arrays:
-        assert set(arrays.files) == {"square"}
-        np.testing.assert_array_equal(arrays["square"], np.arange(4) ** 2.0)
-
-
-def test_what_is_kept_comes_back_and_is_not_computed_again(tmp_path):
-    first = run_chunks(opened(tmp_path), WORK, silent)
-    assert (first.found, first.computed) == (0, 3)
-    before = finished(tmp_path)
-    second = run_chunks(opened(tmp_path), WORK, silent)
-    assert (second.found, second.computed) == (3, 0)
-    assert finished(tmp_path) == before
-    np.testing.assert_array_equal(squares(ChunkStore(tmp_path)), np.arange(12) ** 2.0)
-
-
-def test_a_key_is_what_decides_the_numbers():
-    assert len({key_of(work) for work in WORK}) == 3
-    assert key_of(WORK[0]) != key_of(Squares(0, 4, kind="cubes"))
-    assert hash_of({"x": 0.1}) != hash_of({"x": np.nextafter(0.1, 1).item()})
 
 
 def operations_of_a_run(folder: Path, monkeypatch) -> int:
@@ -160,11 +136,7 @@ def damage_bit(data: bytes) -> bytes:
     return data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
 
 
-def damage_sum(data: bytes) -> bytes:
-    return data[:-1] + (b"0" if data[-1:] != b"0" else b"1")
-
-
-@pytest.mark.parametrize("damage", [damage_tail, damage_bit, damage_sum, lambda data: b""])
+@pytest.mark.parametrize("damage", [damage_tail, damage_bit])
 def test_a_damaged_chunk_is_noticed_and_computed_again(tmp_path, damage):
     store = opened(tmp_path)
     run_chunks(store, WORK, silent)
@@ -208,15 +180,6 @@ def test_interruption_is_not_a_failed_chunk(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run_chunks(opened(tmp_path), [broken, *WORK[1:]], silent)
     assert ChunkStore(tmp_path).records() == []
-
-
-def test_settings_can_be_read_back(tmp_path):
-    store = opened(tmp_path)
-    assert store.settings() == SETTINGS
-    run_chunks(store, WORK, silent)
-    assert len(store.records()) == 3
-    store.clear()
-    assert (store.settings(), store.records()) == (None, [])
 
 
 def cut_power_everywhere(folder: Path, total: int) -> None:

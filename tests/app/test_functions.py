@@ -1,25 +1,25 @@
 """The functions of the package: settings as keywords, the numbers of the command, nothing printed and nothing left."""
 
-import inspect
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import bandit_lab as bl
 from bandit_lab.app import plugins
 from bandit_lab.app.cli import main
-from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.settings.names import NAMES
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo.advantage.grpo import GRPO
 from bandit_lab.grpo.staleness.lag import Lag
 
+LOOP: list = []
+LOOP.append(LOOP)
 FEW = {"sweep": {"refresh_interval": [1, 2], "learning_rate": {"num": 4}}, "momentum": 0.5, "dynamics": "mean_field"}
 
 
@@ -33,14 +33,6 @@ def test_names_are_those_of_the_registries():
     for kind, registry in plugins.chosen_from().items():
         ours = {name for name in registry if not registry.is_outside(name)}
         assert ours == set(NAMES[kind]) - ({"adam", "adamw"} if kind == "optimizer" else set()), kind
-
-
-@pytest.mark.parametrize("command", ["predict", "sweep", "reproduce", "check", "explore"])
-def test_a_function_takes_the_settings_of_its_command(command):
-    asked = {*inspect.signature(getattr(bl, command)).parameters}
-    known = {one.name for one in fields(SCHEMAS[command])}
-    assert asked - {"folder"} <= known
-    assert known - asked <= {"quiet", "verbose", "paths", "plugins"}
 
 
 def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left(tmp_path, capsys):
@@ -67,12 +59,14 @@ def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left
     ("given", "key"),
     [
         ({"learning_rate": -1}, "learning_rate"),
-        ({"learning_rate": "abc"}, "learning_rate"),
+        ({"learning_rate": 5e-324}, "learning_rate"),
         ({"bandit": "two_arms"}, "bandit"),
-        ({"bandit": 3}, "bandit"),
         ({"bandit": {"name": "k_arm", "rewads": [1, 0]}}, "bandit.rewads"),
+        ({"bandit": {"name": "two_arm", "rewards": [0.9, 1.1]}}, r"bandit.rewards\[1\]"),
+        ({"bandit": {"name": "two_arm", "rewards": LOOP}}, "bandit.rewards"),
         ({"momentum": 10**400}, "momentum"),
         ({"momentum": 1j}, "momentum"),
+        ({"advantage": "rloo", "group_size": 1}, "group_size"),
         ({"advantage": GRPO(), "run_dir": "here", "estimator": object()}, "estimator"),
     ],
 )
@@ -118,13 +112,8 @@ def test_a_sweep_is_a_document_too_and_its_folder_can_be_loaded(capsys):
     assert capsys.readouterr() == ("", "")
     assert found.data["threshold_exact"].attrs["units"]
     assert found.table("threshold").iloc[0]["exact"] == pytest.approx(again.data["threshold_exact"].values.ravel()[0])
-    axes = plt.figure(figsize=(3.4, 3.4), layout="constrained").subplots()
-    column = again.plot(ax=axes)
-    column.figure.draw_without_rendering()
-    legend = column.get_legend().get_window_extent()  # below the axes, where it hides no data, and whole
-    assert not legend.overlaps(column.get_window_extent())
-    assert 0 <= legend.x0 < legend.x1 <= column.figure.bbox.x1
-    plt.close("all")
+    axes = again.plot(ax=Figure().subplots())
+    assert {*axes.lines[0].get_xdata()} >= {1, 2}
 
 
 def test_runs_of_several_values_are_a_dimension():
@@ -132,7 +121,3 @@ def test_runs_of_several_values_are_a_dimension():
     assert runs.reward_mean.dims == ("learning_rate", "step")
     alone = bl.simulate(learning_rate=0.3, seeds=8, steps=20, curves=True)
     np.testing.assert_array_equal(runs.reward.sel(learning_rate=0.3), alone.reward)
-
-
-def test_the_module_shows_its_functions_alone():
-    assert dir(bl) == sorted(bl.__all__)

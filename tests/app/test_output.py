@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.app.terminal import output
-
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -38,11 +36,3 @@ def test_a_full_stdout_is_said_and_the_run_is_finished(tmp_path):
     text = f"stdout: cannot be written (No space left on device); the run is finished: {tmp_path / 'run'}\n"
     assert (code, err) == (1, f"bandit_lab predict: {text}")
     assert (tmp_path / "run" / "manifest.json").exists()
-
-
-def test_a_process_without_stdout_prints_nowhere(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", None)
-    output.ready()
-    output.say("text")
-    sys.stdout.close()
-    assert output.lost() is None

@@ -10,23 +10,12 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-def threads() -> list[str]:
-    """Names of the other threads of this process. Where the system tells, those of libraries too: a backend of JAX has
-    a dozen. The one by which an allocator (pyarrow's) gives memory back may be lost in a fork."""
-    told = Path("/proc/self/task")
-    if not told.exists():
-        return [thread.name for thread in threading.enumerate()[1:]]
-    names = [(task / "comm").read_text().strip() for task in told.iterdir() if task.name != str(os.getpid())]
-    return [name for name in names if name != "jemalloc_bg_thd"]
 
 
 class Zygote:
@@ -141,7 +130,8 @@ def _serve() -> None:
     from bandit_lab.lab.sweep import command
 
     assert all((hydra, matplotlib.figure, rich.table, xarray, zarr, results, command, plugins.registries()))
-    assert threads() == []
+    for task in Path("/proc/self/task").glob("*/comm"):  # of libraries too: a backend of JAX has a dozen threads
+        assert task.parent.name == str(os.getpid()) or task.read_text() == "jemalloc_bg_thd\n"  # which may be lost
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -3,14 +3,14 @@ measurement as marker."""
 
 import builtins
 import re
-import textwrap
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
     *("#000000", "#E69F00", "#56B4E9", "#009E73"),
@@ -42,17 +42,28 @@ MEASURED_ONSET: Look = _POINT | {"color": GREEN, "marker": "^", "markersize": 3.
 SAMPLED: Look = _POINT | {"color": VERMILION, "marker": "D", "markersize": 4.6, "markeredgecolor": "white"}
 
 
-def lines(text: str, inches: float) -> str:
-    """Text in lines of a figure's width, at 8 points, as few as can be and about as long as each other.
+def lines(text: str, inches: float, **look: Any) -> str:
+    """Text in as few lines as fit into a width, about as long as each other. look: properties of its font.
 
     A number stays with its name, a dollar sign is one.
     """
-    kept = re.sub(r" (?=[=\d%]|weight)|(?<==) ", "\u00a0", text.replace("$", r"\$"))
-    width = int(15 * inches)
-    wrapped = textwrap.wrap(kept, width)
-    while len(wrapped) > 1 and len(narrower := textwrap.wrap(kept, width - 1)) == len(wrapped):
-        wrapped, width = narrower, width - 1
-    return "\n".join(wrapped)
+    font = FontProperties(**look)
+    words = re.sub(r" (?=[=\d%]|weight)|(?<==) ", "\u00a0", text).split(" ")
+
+    def width(line: str) -> float:
+        return float(text_to_path.get_text_width_height_descent(line, font, ismath=False)[0]) / 72
+
+    def wrap(room: float) -> list[str]:
+        wrapped = words[:1]
+        for word in words[1:]:
+            longer = f"{wrapped[-1]} {word}"
+            wrapped[-1:] = [longer] if width(longer) <= room else [wrapped[-1], word]
+        return wrapped
+
+    wrapped = wrap(inches)
+    while len(wrapped) > 1 and len(narrower := wrap(max(map(width, wrapped)) - 0.01)) == len(wrapped):
+        wrapped = narrower
+    return "\n".join(wrapped).replace("$", r"\$")
 
 
 _RC: dict[Any, Any] = {
@@ -119,19 +130,21 @@ LEADING, MARGIN = 1.25, 0.06
 GREY_TEXT = "#555555"
 
 
-def put_above(figure: Figure, finding: str, setting: Sequence[str], failed: Sequence[str] = ()) -> None:
-    """Lines above a figure that is made higher by them: what was found, the setting, every prediction that failed."""
+def put_above(figure: Figure, finding: str, setting: str = "", failed: str = "") -> None:
+    """Lines above a figure, which grows by them: finding, setting, and how many predictions failed."""
     width, height = figure.get_size_inches()
-    title: dict[str, Any] = {"fontsize": TITLE_TEXT, "fontweight": "bold"}
-    parts = [(lines(finding, 0.88 * width), TITLE_LINE, title)]
-    for colour, texts in ((GREY_TEXT, setting), (VERMILION, failed)):
-        parts += [(lines(text, 1.25 * width), LINE, {"fontsize": SMALLEST_TEXT, "color": colour}) for text in texts]
-    place, tops = MARGIN / 2, []
-    for text, line, _ in parts:
-        tops.append(place)
-        place += line * (1 + text.count("\n"))
-    whole = height + place + MARGIN / 2
+    bold: dict[str, Any] = {"size": TITLE_TEXT, "weight": "bold"}
+    small: dict[str, Any] = {"size": SMALLEST_TEXT}
+    warning = failed.replace(" ", "\u00a0")
+    title = lines(finding, width - 2 * MARGIN, **bold)
+    below = lines(" ".join(text for text in (setting, warning) if text), width - 2 * MARGIN, **small)
+    middle = MARGIN / 2 + TITLE_LINE * (1 + title.count("\n"))
+    end = middle + LINE * (1 + below.count("\n"))
+    whole = height + end + MARGIN / 2
     figure.set_figheight(whole)
-    for (text, _, look), top in zip(parts, tops, strict=True):
-        figure.text(MARGIN / width, 1 - top / whole, text, va="top", linespacing=LEADING, **look)
+    place: dict[str, Any] = {"va": "top", "linespacing": LEADING}
+    left, right = MARGIN / width, 1 - MARGIN / width
+    figure.text(left, 1 - MARGIN / 2 / whole, title, **place, **bold)
+    figure.text(left, 1 - middle / whole, below.removesuffix(warning), color=GREY_TEXT, **place, **small)
+    figure.text(right, 1 - (end - LINE) / whole, warning, color=VERMILION, ha="right", **place, **small)
     figure.set_layout_engine("constrained", rect=(0, 0, 1, height / whole))

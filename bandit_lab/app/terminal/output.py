@@ -40,7 +40,7 @@ def tell(text: str) -> None:
 
 
 def lost() -> str | None:
-    """Why stdout could not be written, or None; from then on that is forgotten."""
+    """The last error of stdout, or None; clears it."""
     reason = _lost[0] if _lost else None
     _lost.clear()
     return reason

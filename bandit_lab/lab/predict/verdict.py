@@ -5,8 +5,9 @@ import math
 from collections.abc import Mapping
 
 from bandit_lab.app.result import Value, number
-from bandit_lab.lab.predict.point import Intervals, OperatingPoint
-from bandit_lab.lab.predict.quantities import HORIZON
+from bandit_lab.lab.predict.point import OperatingPoint
+from bandit_lab.lab.predict.statements import HORIZON
+from bandit_lab.loop import UnstableIntervals
 
 SHOWN_ISLANDS = 3
 SHOWN_RANGES = 5
@@ -63,7 +64,7 @@ def _without_multipliers(point: OperatingPoint, said: Statements) -> str:
     text = f"no verdict: {point.radius.reason}"
     if held is not None:
         where = _beside(rate, held)
-        text += f"; with its second moment held at the noise, eta is {where} the threshold (leading order)"
+        text += f"; with its second moment fixed at the noise level, eta is {where} the threshold (leading order)"
     return f"{text}; sampled runs of `sweep` show what it does"
 
 
@@ -89,8 +90,8 @@ def _swing(point: OperatingPoint, said: Statements, stable: bool) -> str:
             return f"rings with {cycle}"
         return "decays without ringing" if point.regime == "overdamped" else "rings in its stiffest direction alone"
     through = {
-        "flip": "a multiplier passes -1 there (flip)",
-        "neimark_sacker": "a complex pair leaves the unit circle there (Neimark-Sacker)",
+        "flip": "it alternates there (flip)",
+        "neimark_sacker": "it spirals out there (Neimark-Sacker)",
     }.get(point.exact.bifurcation or "", "")
     grows = f"swings with {cycle} grow" if cycle else "displacements grow without swinging"
     return "; ".join(part for part in (through, grows) if part)
@@ -130,10 +131,10 @@ def _law(point: OperatingPoint, said: Statements, stable: bool) -> str:
     if largest is not None and mean is not None:
         return f"safe below {amount(mean)} by the mean age alone, below {amount(largest)} by the largest"
     if point.law.value is None:
-        return "" if point.exact.value == 0 else point.law.reason.replace("the law", "the published law", 1)
+        return "" if point.exact.value == 0 else point.law.reason
     says_stable = point.hyper.learning_rate < point.law.value
     if says_stable == stable:
-        return "the published law agrees"
+        return f"the published law also says {'stable' if stable else 'unstable'} (limit {number(point.law.value)})"
     return f"the published law would call it {'stable' if says_stable else 'unstable'}"
 
 
@@ -151,7 +152,7 @@ def brief(point: OperatingPoint, said: Statements, notes: list[str]) -> list[str
     return [*known, *sampler, f"what to do: {_advice(point, said)}", "-v prints every quantity"]
 
 
-def ranges(found: Intervals) -> str:
+def ranges(found: UnstableIntervals) -> str:
     """Unstable refresh intervals in words: `24 and above (searched up to 1024)`."""
     if not found.islands:
         return f"none up to {found.searched}"
@@ -171,7 +172,7 @@ def _rate(point: OperatingPoint, said: Statements) -> list[str]:
     if exact:
         clauses.append(f"unstable from {number(exact)} (margin {amount(exact / rate)})")
     if held:
-        clauses.append(f"unstable from {number(held)} with its second moment held at the noise")
+        clauses.append(f"unstable from {number(held)} with its second moment fixed at the noise level")
     if onset is not None:
         clauses.append(f"rings from {number(onset)}" if onset else "rings at every one")
     clauses += _by_law(point.law.value)
@@ -183,7 +184,9 @@ def _interval(point: OperatingPoint) -> list[str]:
     if found.islands is None:
         return []
     where = f"unstable at {ranges(found)}" if found.islands else f"stable at every one up to {found.searched}"
-    return [f"refresh interval {point.hyper.refresh_interval:g}: {'; '.join([where, *_by_law(found.law.value)])}"]
+    return [
+        f"refresh interval {point.hyper.refresh_interval:g}: {'; '.join([where, *_by_law(point.interval_law.value)])}"
+    ]
 
 
 def _by_law(value: float | None) -> list[str]:
@@ -216,7 +219,7 @@ def _advice(point: OperatingPoint, said: Statements) -> str:
         return (
             f"lower learning_rate to {number(exact / ROOM)}: a run that starts far from the fixed point may overshoot"
         )
-    return f"nothing: learning_rate has room up to half its threshold, {number(exact / ROOM)}"
+    return f"nothing. You can raise learning_rate to about {number(exact / ROOM, 2)} (half the threshold)"
 
 
 def _way_back(point: OperatingPoint) -> str:

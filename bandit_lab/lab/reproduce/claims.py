@@ -55,6 +55,12 @@ def finding(loaded: Loaded, rows: Sequence[ClaimRow]) -> str:
     return re.sub(r"(?<=\d)%", "\u00a0%", told)
 
 
+def failed(rows: Sequence[ClaimRow]) -> str:
+    """How many predictions do not hold, as it stands above the picture; empty if all hold."""
+    count = sum(not row["holds"] for row in rows)
+    return f"\u2717 {count} of {len(rows)} predictions failed" if count else ""
+
+
 def command(figure: str, quality: str = "paper") -> str:
     """The command that makes a figure's rows."""
     return f"python -m bandit_lab reproduce {figure} quality={quality}"

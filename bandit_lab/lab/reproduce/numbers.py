@@ -76,7 +76,7 @@ def from_csv(text: str) -> "tuple[xarray.Dataset, xarray.Dataset]":
 
 
 def _changes_at(place: tuple[str, ...]) -> int:
-    """Row at which a dimension's label changes first: the last dimension's at once. One that never does comes first."""
+    """First row at which a dimension's label changes (the number of rows if it never does)."""
     return next((row for row, label in enumerate(place) if label != place[0]), len(place))
 
 

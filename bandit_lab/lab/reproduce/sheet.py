@@ -44,10 +44,8 @@ def drawn(loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]") -> "It
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
         loaded.draw(figure, found)
         figure.set_figwidth(WIDTH)
-        setting = [loaded.trained(found.setting)] if loaded.trained is not None else []
-        count = sum(not row["holds"] for row in rows)
-        failed = [f"\u2717 {count} of {len(rows)} predictions failed, see claims.md"] if count else []
-        put_above(figure, claims.finding(loaded, rows), setting, failed)
+        setting = loaded.trained(found.setting) if loaded.trained is not None else ""
+        put_above(figure, claims.finding(loaded, rows), setting, claims.failed(rows))
         yield figure
 
 

@@ -1,6 +1,5 @@
 """A sweep's results as one labelled data set: named dimensions and coordinates, units as attributes."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -15,8 +14,7 @@ from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.sweep.jobs import FIELDS, Computed, DriftResult, predict_rows, rows, values
 from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
-from bandit_lab.lab.sweep.sampled import CYCLE_MULTIPLE, NOT_RUN, SampledResult
-from bandit_lab.measure.outcome import NOISE_MULTIPLE, VERTEX_SHARE
+from bandit_lab.lab.sweep.sampled import NOT_RUN, SampledResult
 from bandit_lab.simulation import trajectories
 
 if TYPE_CHECKING:
@@ -27,12 +25,8 @@ ROW = ("momentum", "kl_weight", "refresh_interval")
 COARSE = ("sampled_momentum", "kl_weight", "sampled_refresh_interval")
 CURVE = 24
 """Refresh intervals of a drawn line, beside those of the grid."""
-LOST = (
-    f"a run that ends at one arm (the others below {VERTEX_SHARE:.0%} of their mass at the fixed point) or not finite, "
-    "or that passes the fixed point and in its last half does not settle there (mean within "
-    f"{NOISE_MULTIPLE:g}, fluctuation within {CYCLE_MULTIPLE:g} standard deviations of small-step noise)"
-)
-"""When a sampled run counts as lost, for pictures."""
+LOST = "collapsed onto one arm, diverged, or passed the fixed point and never settled"
+"""When a sampled run counts as lost, for pictures. The limits are `measure.outcome`'s."""
 UNITS = dict.fromkeys(("tail_mean", "tail_std", "overshoot"), "reward")
 UNITS |= {"final_max_probability": "1", "tail_silent": "1"}
 EXAMPLES = ("below the onset", "above the onset", "below the threshold", "above the threshold")
@@ -250,11 +244,11 @@ def _oscillators(
     result = []
     if linear.unsupported_reason():
         return np.full(steps + 1, np.nan), np.full(steps + 1, np.nan)
-    heavier = 0.5 * linear.inertia(momentum)[0] / rate  # the symmetric mass
-    ages = linear.mean_age(interval, momentum)
-    for lag in (ages if linear.given_ages else float(interval), ages):
-        osc = linear.oscillator(rate, momentum, lag)
-        osc = replace(osc, mass=osc.mass + heavier)
+    loop = linear.loop(momentum, interval)
+    heavier = 0.5 * loop.optimizer.inertia[0] / rate  # the symmetric mass
+    for lag in (loop.lag, float(loop.rule.ages.mean())):
+        mass, damping, stiffness = loop.oscillator(rate, lag)
+        osc = theory.Oscillator(mass + heavier, damping, stiffness)
         with np.errstate(over="ignore", invalid="ignore"):
             result.append(np.asarray(theory.response(osc, time, start, final)))
     return result[0], result[1]

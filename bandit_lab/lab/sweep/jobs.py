@@ -16,9 +16,9 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
 from bandit_lab.grpo import Hyper, Learner, draws
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import DRAWN, LinearTheory, RateThreshold
+from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
-from bandit_lab.loop import response_of
+from bandit_lab.loop import Reason, response_of
 from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
 from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.simulation import UNIT, Summary, fast, run
@@ -59,7 +59,7 @@ class Equilibrium:
         if not self.point.exists:
             return self.point.reason
         if draws(learner.staleness):
-            return DRAWN
+            return Reason.DRAWN
         known = response_of(learner.optimizer, 0.5) is not None
         return None if known else _NO_MEASURE.format(learner.optimizer.convention)
 

@@ -64,13 +64,19 @@ def phase_diagram(results: "xarray.Dataset") -> Figure:
     if compared:
         axes[1, 0].set_ylabel(r"$\eta$ / law's $\eta$")
     lost = results["sampled_boundary"].attrs.get("lost", "") if "sampled_boundary" in results else ""
-    about = {"title": s.lines(f"lost: {lost}", figure.get_figwidth()), "title_fontsize": 7.5} if lost else {}
+    about = {"title": f"lost: {lost}", "title_fontsize": 7} if lost else {}
     figure.legend(
         handles=_handles(results, results.sel(momentum=momenta)), loc="outside lower center", ncols=2, **about
     )
     drift = f"regions and lines: drift at {results.attrs['drift']}, {results.attrs['momentum_form']}"
-    put_above(figure, verdict(results), [f"{results.attrs['setting']}; {drift}"])
+    put_above(figure, verdict(results), f"{_setting(results)}; {drift}")
     return figure
+
+
+def _setting(results: "xarray.Dataset") -> str:
+    """The variants in words: `two arms, GRPO with std, frozen, refresh`."""
+    words = {"two_arm": "two arms", "k_arm": "several arms", "grpo": "GRPO with std"}
+    return ", ".join(words.get(name, name.replace("_", " ")) for name in results.attrs["setting"].split(", "))
 
 
 def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None, legend: bool = True) -> None:
@@ -301,5 +307,5 @@ def trajectory_panels(results: "xarray.Dataset") -> Figure:
         ]
         figure.legend(handles=[Line2D([], [], label=text, **look) for look, text in named], loc="outside lower center")
         where = f"drift at {about['drift']}, \u03bc = {about['momentum']:g}, N = {about['refresh_interval']}"
-        put_above(figure, "Runs on both sides of both boundaries", [f"{results.attrs['setting']}; {where}"])
+        put_above(figure, "Runs on both sides of both boundaries", f"{_setting(results)}; {where}")
         return figure

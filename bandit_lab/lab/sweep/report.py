@@ -90,10 +90,10 @@ def verdict(results: "xarray.Dataset") -> str:
     who = results.attrs["setting"].rpartition(", ")[2]
     at = results["threshold_measured"].fillna(results["threshold_exact"])
     of_law = at / results["threshold_law"]
-    for found, text in ((of_law, "{} of the law's learning rate"), (at, "learning rates of {}")):
-        known = found.values[np.isfinite(found.values)]
-        if known.size:
-            ends = dict.fromkeys(f"{end:.3g}" for end in (known.min(), known.max()))
+    for thresholds, text in ((of_law, "{} times the law's learning rate"), (at, "learning rates of {}")):
+        finite = thresholds.values[np.isfinite(thresholds.values)]
+        if finite.size:
+            ends = dict.fromkeys(f"{end:.3g}" for end in (finite.min(), finite.max()))
             return f"{who}: stability is lost at {text.format(' to '.join(ends))}"
     return f"{who}: no threshold is known"
 

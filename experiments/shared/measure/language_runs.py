@@ -112,3 +112,20 @@ def adamw_edge(of: Update, start: Tensor, between: Sequence[float]) -> xarray.Da
         torch.optim.AdamW([weights], lr=rate, weight_decay=0.0).step()
         low, high = (rate, high) if of.objective(weights) > before else (low, rate)
     return xarray.Dataset({"edge": ((), math.sqrt(low * high), RATE)})
+
+
+def warmed_fall(of: Update, weights: Tensor, rate: float, warmup: int) -> xarray.Dataset:
+    """The update of AdamW's warm-up to `rate` by which the objective first falls; NaN if by none."""
+    weights = weights.clone().requires_grad_(True)
+    optimizer = torch.optim.AdamW([weights], lr=rate, weight_decay=0.0)
+    before, fell = of.objective(weights), math.nan
+    for number in range(1, warmup + 1):
+        weights.grad = -of.mean(weights.detach())
+        optimizer.param_groups[0]["lr"] = rate * number / warmup
+        optimizer.step()
+        after = of.objective(weights)
+        if after < before:
+            fell = number
+            break
+        before = after
+    return xarray.Dataset({"fall": ((), fell, {"units": "updates"})})

@@ -14,10 +14,7 @@ from grpo_clinic.logs.settings import DiagnosisSettings, FitSettings, LogSetting
 from grpo_clinic.readers import Curve
 from grpo_clinic.report import Report, report
 from grpo_clinic.rules import Case, rules
-from grpo_clinic.trainers import Setup, own_loop
-
-NO_BASELINE = ("no_baseline", "no_group")
-"""Traps of trainers' settings that leave GRPO without a baseline."""
+from grpo_clinic.trainers import Recipe
 
 
 @dataclass(frozen=True)
@@ -53,52 +50,22 @@ def diagnosed(
 ) -> tuple[list[Diagnosed], list[Log]]:
     """(runs that were judged, logs without a curve)."""
     _check(settings)
-    setup = None if settings.config is None else trainers.understand(trainers.load(settings.config), {})
+    recipe = None if settings.config is None else trainers.recipe_of(settings.config)
     rules(limits)
     logs = gather(settings)
     read = [(log, log.curve) for log in logs if log.curve is not None]
-    runs = [Diagnosed(log.name, curve, _judged(log, curve, limits, setup)) for log, curve in read]
+    runs = [Diagnosed(log.name, curve, _judged(log, curve, limits, recipe)) for log, curve in read]
     return runs, [log for log in logs if log.curve is None]
 
 
-def _judged(log: Log, curve: Curve, limits: Mapping[str, float] | None, setup: Setup | None) -> Report:
+def _judged(log: Log, curve: Curve, limits: Mapping[str, float] | None, recipe: Recipe | None) -> Report:
     """One run; its recipe tells G, N and the bound on ages where nobody else did: the given one, or the log's own."""
-    size, interval, known = log.group_size, log.refresh_interval, setup or _in_log(curve)
-    traps = () if setup is None else tuple(f"{trap.text} ({trap.source})" for trap in setup.traps)
-    if known is not None:
-        fact = known.facts.get("group_size")
-        if fact is not None and (setup is not None or fact.origin != "default"):
-            size = size or int(known.number("group_size") or 0) or None
-        interval = interval or (setup.loop.interval if setup is not None else None)
-    bound, source = _age_bound(known)
-    without = _without_baseline(known, size)
-    case = Case(curve, size, interval, bound, source)
+    known = recipe or trainers.recipe_in_log(trainers.settings_of_log(curve.source, curve.settings), curve.framework)
+    size, interval = log.group_size or known.group_size, log.refresh_interval or known.interval
+    traps = () if recipe is None else tuple(f"{trap.text} ({trap.source})" for trap in recipe.traps)
+    without = known.without_baseline(size)
+    case = Case(curve, size, interval, known.age_bound, known.age_key)
     return report(case, log.name, limits, traps=(*([without] if without else []), *traps))
-
-
-def _in_log(curve: Curve) -> Setup | None:
-    """The settings that a log holds; None without any, or where they make no sense."""
-    logged = trainers.settings_of_log(curve.source, curve.settings)
-    try:
-        return None if logged is None else trainers.understand(None, {}, logged=logged, log_of=curve.framework)
-    except ValueError:
-        return None
-
-
-def _age_bound(setup: Setup | None) -> tuple[float | None, str]:
-    """The largest age that a recipe states, and under which name; a default is no statement."""
-    for name in ("max_staleness", "max_off_policy_steps", "max_trajectory_age_steps", "max_head_offpolicyness"):
-        fact = None if setup is None else setup.loop.terms.get(name) or setup.facts.get(name)
-        if fact is not None and fact.origin != "default" and isinstance(fact.value, int | float):
-            return float(fact.value), fact.key or name
-    return None, ""
-
-
-def _without_baseline(setup: Setup | None, size: int | None) -> str:
-    """That the advantage has no group to compare with, in words; nothing where it has, or where nobody knows."""
-    if setup is None or setup.trainer is own_loop.TRAINER:
-        return "one answer per prompt: there is no group to compare it with" if size == 1 else ""
-    return next((trap.text for trap in setup.traps if trap.name in NO_BASELINE), "")
 
 
 def fit(*paths: str | Path, **options: Any) -> list[Fitted]:

@@ -3,14 +3,13 @@
 import pytest
 from grpo_clinic.readers import READERS, front
 from grpo_clinic.rules import RULES
-from grpo_clinic.trainers import REGISTRY
 
 front.STRICT = True
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _forget_what_a_file_registers():
-    known = [(registry, dict(registry)) for registry in (RULES, READERS, REGISTRY)]
+    known = [(registry, dict(registry)) for registry in (RULES, READERS)]
     yield
     for registry, before in known:
         registry.clear()

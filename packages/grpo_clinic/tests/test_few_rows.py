@@ -17,7 +17,7 @@ BROKEN = {"sampling/importance_sampling_ratio/mean": 3e-7, "sampling/sampling_lo
 GOOD = {"sampling/importance_sampling_ratio/mean": 0.98, "sampling/sampling_logp_difference/mean": 0.02}
 ROWS = {
     "the engine has other weights": ([{"reward": 0.3, **BROKEN}], "sampler_mismatch"),
-    "a gradient that is no number": ([{"reward": 0.3, "loss": 0.1, "grad_norm": "nan"}], "diverging"),
+    "a gradient that is not finite": ([{"reward": 0.3, "loss": 0.1, "grad_norm": "nan"}], "diverging"),
     "all groups silent": ([{"reward": 4.0, "reward_std": 0.0, "frac_reward_zero_std": 1.0}], "advantage_degeneracy"),
     "every answer cut off": ([{"reward": 0.0, "completions/clipped_ratio": 1.0}], "truncated_answers"),
     "all is lost": ([{"reward": r} for r in (0.3, 0.4, 0.01, 0.0)], "collapsed"),
@@ -91,8 +91,8 @@ def test_a_log_without_a_reward_says_which_gradient_was_lost(loss, shown, tmp_pa
     rows = [*2 * [{"loss": 0.05, "grad_norm": 0.3}], {"loss": loss, "grad_norm": np.nan}]
     found = judged(rows, tmp_path)
     assert found["verdict"] == ["diverging"]
-    assert f"'grad_norm' is no number in 1 of 3{shown}" in found["remarks"]
-    with pytest.raises(ValueError, match=f"it shows that 'grad_norm' is no number in 1 of 3{shown}$"):
+    assert f"'grad_norm' is not finite in 1 of 3{shown}" in found["remarks"]
+    with pytest.raises(ValueError, match=f"it shows that 'grad_norm' is not finite in 1 of 3{shown}$"):
         read(tmp_path / "log.jsonl")
 
 

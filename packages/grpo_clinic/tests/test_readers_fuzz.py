@@ -14,7 +14,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,7 +60,7 @@ BYTES = [
     ),
 ]
 NAMES = ["x.log", "x.json", "x.jsonl", "x.csv", "x.txt", "x", "trainer_state.json"]
-CONFIGS = ["c.json", "c.json", "c.toml", "c.yaml", "c.sh", "c.py"]
+CONFIGS = ["c.json", "c.json", "c.yaml"]
 KEYS = [
     *("reward", "step", "run", "type", "eval_reward", "group_size", "learning_rate", "data", "value", "\x1b[31m"),
     *("\udcff", "critic/rewards/mean", "rewards/x/mean", "", "a.b", "x" * 400),
@@ -169,21 +168,15 @@ def nested(flat: dict[str, object]) -> dict:
 
 def a_configuration(folder: Path, rng: random.Random) -> Path:
     """The settings of some trainer, odd values among them, in some language."""
-    trainer = rng.choice(list(trainers.TRAINERS.values()))
-    names = {name.partition("[")[0]: key for key in trainer.keys for name in key.names}
-    plain = {name: key.defaults[0].value if key.defaults else rng.choice([1, 8, 64]) for name, key in names.items()}
+    trainer = rng.choice(trainers.TRAINERS)
+    plain = {name: key.default or rng.choice([1, 8, 64]) for key in trainer.keys.values() for name in key.names}
     kept = {name: value for name, value in plain.items() if rng.random() < 0.7}
     values = {name: rng.choice(ODD) if rng.random() < 0.05 else value for name, value in kept.items()}
     as_text = {name: json.dumps(value) for name, value in values.items()}
     forms = [
         as_json(nested(values)),
         as_json(values),
-        "\n".join(f"{name} = {text}" for name, text in as_text.items()).encode(),
         "\n".join(f"{name}: {text}" for name, text in as_text.items()).encode(),
-        ("python train.py " + " ".join(f"--{name} {text}" for name, text in as_text.items())).encode(),
-        ("GRPOConfig(" + ", ".join(f"{name}={value!r}" for name, value in values.items()) + ")").encode(
-            errors="replace"
-        ),
     ]
     form = rng.randrange(len(forms))
     path = folder / (CONFIGS[form] if rng.random() < 0.8 else rng.choice([*CONFIGS, "c"]))
@@ -192,12 +185,9 @@ def a_configuration(folder: Path, rng: random.Random) -> Path:
 
 
 def reads_a_configuration(folder: Path, rng: random.Random) -> None:
-    path = a_configuration(folder, rng)
-    odd = {"group_size": rng.choice(ODD), "a": {"b": rng.choice(ODD)}} if rng.random() < 0.2 else {}
-    setup = trainers.understand(trainers.load(str(path)), trainers.from_options(odd))
-    assert setup.loop.interval >= 0
-    for quantity in setup.facts:
-        setup.number(quantity)
+    found = trainers.recipe_of(str(a_configuration(folder, rng)))
+    assert found.interval is None or found.interval >= 1
+    assert found.group_size is None or found.group_size >= 1
 
 
 def reads_a_table_of_runs(folder: Path, rng: random.Random) -> None:
@@ -222,8 +212,7 @@ def reads_a_table_of_runs(folder: Path, rng: random.Random) -> None:
     content = "\n".join(",".join(row) for row in rows).encode()
     (folder / "index.csv").write_bytes(cut_and_paste(content, rng) if rng.random() < 0.5 else content)
     for entry in read_index(str(folder / "index.csv")):
-        assert all(number is None or number > 0 for number in (entry.group_size, entry.refresh_interval))
-        int(entry.group_size or 0)
+        assert all(number is None or number > 0 for number in entry.known.values())
 
 
 SECONDS, KILOBYTES = 2.0, 500_000
@@ -269,12 +258,12 @@ def test_nothing_but_one_line_leaves_the_readers(kind, count, tmp_path):
         altered(kind, seed, tmp_path)
 
 
-@pytest.mark.parametrize("trainer", trainers.TRAINERS)
-def test_every_setting_of_a_trainer_with_every_odd_value(trainer):
-    names = {name.partition("[")[0] for key in trainers.TRAINERS[trainer].keys for name in key.names}
-    for name, value in itertools.product(sorted(names), ODD):
-        settings = trainers.from_options({name: value})
-        survives(partial(trainers.understand, None, settings, {}, trainer), f"{name}: {value!r}")
+@pytest.mark.parametrize("trainer", trainers.TRAINERS, ids=lambda one: one.name)
+def test_every_setting_of_a_trainer_with_every_odd_value(trainer, tmp_path):
+    for name, value in itertools.product(sorted(name for key in trainer.keys.values() for name in key.names), ODD):
+        path = tmp_path / "c.json"
+        path.write_bytes(as_json({name: value}))
+        survives(lambda path=path: trainers.recipe_of(str(path)), f"{name}: {value!r}")
 
 
 def test_a_slow_or_hungry_reader_is_noticed(monkeypatch):
@@ -286,11 +275,12 @@ def test_a_slow_or_hungry_reader_is_noticed(monkeypatch):
         survives(lambda: bytearray(600_000_000).count(1), "hungry")
 
 
-def test_numbers_that_no_setting_can_be_are_refused_by_name():
+def test_numbers_that_no_setting_can_be_are_refused_by_name(tmp_path):
     """Each is a float, their product is none."""
     huge = {"data.train_batch_size": "1e308", "actor_rollout_ref.actor.ppo_mini_batch_size": "1e308"}
+    (tmp_path / "c.json").write_text(json.dumps(huge))
     with pytest.raises(ValueError, match="expected a number >= 1, got '1e308'"):
-        trainers.understand(None, huge | trainers.from_options(huge), {}, "verl")
+        trainers.recipe_of(str(tmp_path / "c.json"))
 
 
 def test_a_table_of_runs_may_name_files_in_odd_ways(tmp_path):

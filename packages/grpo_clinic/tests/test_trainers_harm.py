@@ -4,23 +4,15 @@ import contextlib
 import pickle
 
 import pytest
-from grpo_clinic.trainers import from_options, load, understand
-from hypothesis import HealthCheck, given, settings, strategies as st
-from written_configs import TRL, VERL, understood
+from grpo_clinic.trainers import configuration, recipe_of
+from written_configs import understood
 
 
 def test_nothing_is_executed(tmp_path):
     mark = tmp_path / "mark"
-    evil = [
-        (f"num_generations: !!python/object/apply:os.system ['touch {mark}']\n", "a.yaml"),
-        (f"python train.py --num_generations $(touch {mark}) --learning_rate `touch {mark}`\n", "run.sh"),
-        (f"import os\nos.system('touch {mark}')\nGRPOConfig(num_generations=os.system('touch {mark}'))\n", "a.py"),
-        (f"G=$((__import__('os').system('touch {mark}')))\npython t --num_generations $G\n", "run.sh"),
-    ]
-    for text, name in evil:
-        with contextlib.suppress(ValueError):
-            understood(tmp_path, text, name)
-        assert not mark.exists()
+    with contextlib.suppress(ValueError):
+        understood(tmp_path, f"num_generations: !!python/object/apply:os.system ['touch {mark}']\n")
+    assert not mark.exists()
 
 
 class Harm:
@@ -36,7 +28,7 @@ def test_pickles_are_refused(tmp_path, capsys):
     ):
         (tmp_path / name).write_bytes(content)
         with pytest.raises(ValueError, match="never opened because it can run code"):
-            load(str(tmp_path / name))
+            recipe_of(str(tmp_path / name))
     assert "unpickled" not in capsys.readouterr().out
 
 
@@ -57,7 +49,6 @@ MERGE = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: *a{i - 1}\n  k{i}: *a{
         ("a: [1, 2\nb: 3\n", "broken document"),
         ("a: b: c\n", "broken document"),
         ("- 1\n- 2\n", "keys and values at the top"),
-        ("just text\n", "keys and values at the top"),
         ("", "empty file"),
         ("\0\0\0", "binary"),
         ("n: " + "9" * 300_000, "at most 256000 bytes"),
@@ -66,7 +57,6 @@ MERGE = "a0: &a0 {x: 1}\n" + "".join(f"a{i}: &a{i}\n  <<: *a{i - 1}\n  k{i}: *a{
         ("num_generations: 0\n", "num_generations: expected a number >= 1, got 0"),
         ("num_generations: 8\nnum_iterations: -1\n", "num_iterations: expected a number >= 1, got -1"),
         ("num_generations: 8\nscale_rewards: maybe\n", "scale_rewards: expected group"),
-        ("actor_rollout_ref: {rollout: {n: 8}, actor: {optim: {betas: 3}}}\n", "betas: expected two numbers"),
     ],
 )
 def test_one_line_for_every_bad_file(tmp_path, content, expected):
@@ -86,49 +76,9 @@ def test_aliases_of_nothing_are_counted(tmp_path):
 
 def test_the_bombs_are_bombs():
     """Planted: without the bound on the number of values the alias bomb has billions of them."""
-    from grpo_clinic.trainers import configuration
-
     assert 1e6 * configuration.MAX_VALUES < 9**11
     deep: dict = {}
     for _ in range(60):
         deep = {"a": deep, "b": 1}
     with pytest.raises(ValueError, match="levels"):
-        from_options(deep)
-
-
-PIECES = [
-    *("num_generations", "learning_rate", ": ", "8", "1e-6", "\n", "  ", "- ", "{", "}", "[", "]", "&a ", "*a", "!!x "),
-    *("<<", "|", ">", "'", '"', "#", "$", "${", "(", ")", "=", "--", "\\", "value", "null", "\t", "\u2028", "%", "?"),
-]
-
-
-def outcome(path):
-    """Why the loop is what it is, or the complaint."""
-    try:
-        return understand(load(str(path)), {}).loop.why
-    except ValueError as error:
-        return str(error)
-
-
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.sampled_from(PIECES), max_size=60), st.sampled_from(["yaml", "json", "sh", "py", "toml", "txt"]))
-def test_arrangements_of_pieces(tmp_path, pieces, suffix):
-    """Whatever a configuration holds: settings, or one line of complaint."""
-    path = tmp_path / f"any.{suffix}"
-    path.write_text("".join(pieces))
-    line = outcome(path)
-    assert line
-    assert "\n" not in line
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_known_configurations_cut_and_altered(tmp_path, data):
-    text = data.draw(st.sampled_from([TRL, VERL]))
-    place = data.draw(st.integers(0, len(text)))
-    text = text[:place] + data.draw(st.sampled_from(["", "-1", "nan", "1e400", ": {", "x", "[8]"])) + text[place:]
-    path = tmp_path / "any.yaml"
-    path.write_text(text[: data.draw(st.integers(1, len(text)))])
-    line = outcome(path)
-    assert line
-    assert "\n" not in line
+        configuration.flat(deep)

@@ -255,7 +255,7 @@ def arnoldi(
 
 
 def _along(operator: Operator, pairs: Pairs, chosen: np.ndarray | None = None) -> np.ndarray:
-    """Of every group of all processes, where it is `chosen`."""
+    """Values of the chosen groups, gathered from all processes."""
     mine = None if chosen is None else operator.ranks.own(chosen)
     return operator.ranks.join(np.sum([operator.contributions(u, v, mine) for u, v in pairs], axis=0))
 

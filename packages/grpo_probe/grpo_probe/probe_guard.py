@@ -34,8 +34,6 @@ def hold_at(share: float = 0.8) -> Callable[[Any, Margin], str | None]:
             plain.base_lrs[place] = after * group["initial_lr"]
         if after == before:
             return None
-        return (
-            f"learning rate held at {groups[0]['lr']:.3g}, {after:.0%} of the schedule's, for {share:.0%} of the edge"
-        )
+        return f"learning rate cut to {groups[0]['lr']:.3g}, {after:.0%} of the schedule's, for {share:.0%} of the edge"
 
     return hold

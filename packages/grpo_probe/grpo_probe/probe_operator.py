@@ -306,7 +306,7 @@ class Operator:
         return (sides[0] - sides[1]) / (2 * step)
 
     def step(self, v: torch.Tensor, moved: Callable[[float], list[torch.Tensor]]) -> float:
-        """How far along v: log-probabilities move by about `BENT`, the weights by at most a tenth of their length."""
+        """Step size along v that changes log-probabilities by about BENT and weights by at most 10 %."""
         length = float(torch.sqrt(sum((one.float() ** 2).sum() for one in self.parameters)))
 
         def away(step: float) -> float:

@@ -176,7 +176,7 @@ class TrlProbe(TrainerCallback):
             self._write(f"Written at step {state.global_step} of {state.max_steps}, before training had ended.")
 
     def _say(self, line: str) -> None:
-        """A line beside the measurements, also where lines cannot be taken any more."""
+        """Log one line, even after the tracker has been closed."""
         if self.report is not None:
             self.report.lines.append(line)
         with suppress(Exception):

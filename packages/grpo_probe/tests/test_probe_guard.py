@@ -58,7 +58,7 @@ def test_the_rate_is_held_below_the_edge_and_comes_back(tmp_path):
     found, told = rates(tmp_path, (20.0, 40.0, 40.0, 5.0, 5.0, 5.0))
     assert found == pytest.approx([RATE, 0.08, 0.04, 0.04, RATE, RATE], rel=1e-12)
     assert [line.partition(":")[0] for line in told] == ["step 1", "step 2", "step 4"]
-    assert "step 1: learning rate held at 0.08, 40% of the schedule's, for 80% of the edge" in told
+    assert "step 1: learning rate cut to 0.08, 40% of the schedule's, for 80% of the edge" in told
 
 
 def test_a_schedule_goes_on_below_it(tmp_path):

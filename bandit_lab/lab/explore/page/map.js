@@ -168,11 +168,11 @@
     const one = row(), edge = one.threshold[state.interval - 1], onset = one.onset[state.interval - 1];
     const place = `N = ${state.interval}, learning rate ${number(state.rate)}`;
     const said = law(state.interval) > state.rate ? "stable" : "unstable";
-    if (!(edge > 0)) return `${place}: no learning rate is too large that was looked at; the published law says ${said}.`;
+    if (!(edge > 0)) return `${place}: stable at every learning rate searched; the published law says ${said}.`;
     const factor = state.rate < edge ? edge / state.rate : state.rate / edge;
     const first = state.rate < edge ? `stable, ${number(factor)} times below the exact threshold` : `unstable, ${number(factor)} times above the exact threshold`;
     const rings = state.rate < edge && onset > 0 && state.rate > onset ? "; a displacement rings as it dies out" : "";
-    const agrees = (said === "stable") === (state.rate < edge) ? "agrees" : `would call it ${said}`;
+    const agrees = (said === "stable") === (state.rate < edge) ? `also says ${said}` : `would call it ${said}`;
     return `${place}: ${first}${rings}; the published law ${agrees}.${out()}`;
   }
 

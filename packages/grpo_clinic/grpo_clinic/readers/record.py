@@ -30,18 +30,14 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Series:
-    """One logged quantity and its provenance.
+    """One logged quantity: `step` [n] strictly increasing, `value` [n] finite.
 
-    `step` [n] strictly increasing, `value` [n] finite; `key` as it stands in the log, `framework` and `versions`
-    to which that key belongs, `meaning` where the name alone would mislead, `notes` on what was done to it.
+    `key` as it stands in the log, `notes` on what was done to it.
     """
 
     step: Floats
     value: Floats
     key: str
-    framework: str = "unknown"
-    versions: str = ""
-    meaning: str = ""
     notes: tuple[str, ...] = ()
 
     def at(self, step: Floats) -> Floats:
@@ -50,12 +46,6 @@ class Series:
             return np.full(len(step), np.nan)
         place = np.minimum(np.searchsorted(self.step, step), self.step.size - 1)
         return np.where(self.step[place] == step, self.value[place], np.nan)
-
-    @property
-    def provenance(self) -> str:
-        """One line: key, framework, versions, meaning, treatment."""
-        origin = f"{self.framework} {self.versions}".strip()
-        return "; ".join(text for text in (f"'{self.key}' ({origin})", self.meaning, *self.notes) if text)
 
 
 _SHARE = re.compile(r"accuracy|pass@|(correct|success|solve|pass)[_/ ]?rate")
@@ -98,10 +88,9 @@ class Curve:
     `reward_series` is empty in a log without a reward (`ReadOptions.needs_reward`). `series` maps a name of `COLUMNS`
     to its series on its *own* steps; `column` puts one on the reward's steps. `parts` are further reward keys of the
     same run (accuracy, format, ...). `nonfinite_steps` [m] are the steps whose reward was NaN or infinite and was left
-    out, `gradient_lost` [k] those whose gradient norm was. `late_columns` are columns
-    whose names say that samples may be older than the policy that they train (`runs.read.asynchrony`), `unread` all
-    numeric columns that were taken for nothing, `others` their series in a log of moderate size. `restarted`
-    says that it is one of several runs that came one after the other in a file.
+    out, `gradient_lost` [k] those whose gradient norm was. `unread` are all numeric columns that were taken for
+    nothing, `others` their series in a log of moderate size. `restarted` says that it is one of several runs that came
+    one after the other in a file.
     """
 
     name: str
@@ -118,7 +107,6 @@ class Curve:
     reward_is_eval: bool = False
     nonfinite_steps: Floats = field(default_factory=lambda: np.zeros(0))
     gradient_lost: Floats = field(default_factory=lambda: np.zeros(0))
-    late_columns: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
     others: Mapping[str, Series] = field(default_factory=dict)
     restarted: bool = False
@@ -161,15 +149,6 @@ class Curve:
         _checks.choice("column", name, COLUMNS)
         found = self.series.get(name)
         return None if found is None else found.at(self.step)
-
-    @property
-    def provenance(self) -> dict[str, str]:
-        """Where each column comes from: name -> original key, framework, versions, treatment."""
-        named = {"reward": self.reward_series} if self.reward.size else {}
-        named |= {**self.series, **{f"part {k}": s for k, s in self.parts.items()}}
-        if self.eval is not None:
-            named["eval"] = self.eval
-        return {name: series.provenance for name, series in named.items()}
 
     def in_unit(self, unit: str, refresh_interval: float | None = None) -> "Curve":
         """The same run with steps counted in `unit`, one rollout cycle being `refresh_interval` optimiser steps.

@@ -1,4 +1,4 @@
-"""What explodes or is no number: reward, gradient norm, KL to the reference, entropy."""
+"""What explodes or is not finite: reward, gradient norm, KL to the reference, entropy."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, sin
 _NO_NUMBER, _LONG = 3, 8
 """Rows without a number at the end that mean divergence; rows of a log that is more than pasted rows."""
 _FINE = "the same settings: it did not grow before, so it is an overflow or a division by zero"
-_HALF = "half the learning rate: it grew before it was no number"
+_HALF = "half the learning rate: it grew before it was not finite"
 _OURS = "limits chosen on simulated runs and public runs; trainers clip the norm at 1"
 
 
@@ -20,9 +20,9 @@ _OURS = "limits chosen on simulated runs and public runs; trainers clip the norm
     needs=(),
     limit=_NO_NUMBER,
     unit="rows at the end",
-    formula="rows at the end whose reward is no number, against twice the longest such stretch before",
-    source="a loss that is no number stays none",
-    proves="the reward is no number any more",
+    formula="rows at the end whose reward is not finite, against twice the longest such stretch before",
+    source="a loss that is not finite stays so",
+    proves="the reward is not finite any more",
 )
 def reward_no_number(case: Case, rule: Rule) -> Fact | None:
     """Rewards that are missing or not finite at the end."""
@@ -33,7 +33,7 @@ def reward_no_number(case: Case, rule: Rule) -> Fact | None:
     last, least = int(stretches[-1]), max(rule.limit, 2 * int(stretches[:-1].max(initial=0)))
     window = (float(lost[-max(last, 1)]), float(lost[-1]))
     text = (
-        f"the reward is no number from step {window[0]:g} to the end ({last} rows)"
+        f"the reward is not finite from step {window[0]:g} to the end ({last} rows)"
         if last >= least
         else (f"{lost.size} rewards are missing or not finite, the first at step {lost[0]:g}")
     )
@@ -46,25 +46,26 @@ def reward_no_number(case: Case, rule: Rule) -> Fact | None:
     needs=(),
     limit=_NO_NUMBER,
     unit="rows at the end",
-    formula="rows at the end whose gradient norm is no number (one row in a log of fewer than 8)",
+    formula="rows at the end whose gradient norm is not finite (one row in a log of fewer than 8)",
     source="a scaler of half precision skips a step now and then",
     proves="the weights are lost from there on",
 )
 def gradient_no_number(case: Case, rule: Rule) -> Fact | None:
-    """Gradient norms that are no number at the end of the log."""
+    """Gradient norms that are not finite at the end of the log."""
     lost, rows = case.curve.gradient_lost, case.curve.leading.step.size if case.curve.series or case.reward.size else 0
     if not lost.size:
         return None
     least = rule.limit if rows >= _LONG else 1
     norm = case.curve.series.get("grad_norm")
-    grew = norm is not None and norm.value.size >= 12 and _explosion(norm, rule, 10.0, 1.0, 1e-3).score >= 1
+    grew = norm is not None and norm.value.size >= 12 and _explosion(norm, rule, 1e-3, 10.0).score >= 1
     then = f"Restart from a checkpoint before step {lost[0]:g} with {_HALF if grew else _FINE}."
-    text = f"the gradient norm is no number from step {lost[0]:g} to the end of the log ({lost.size} rows)"
+    text = f"the gradient norm is not finite from step {lost[0]:g} to the end of the log ({lost.size} rows)"
     return Fact(lost.size / least, float(lost.size), (float(lost[0]), float(lost[-1])), int(lost.size), text, then)
 
 
-def _explosion(series: Series, rule: Rule, times: float, floor: float, asleep: float = 0.0) -> Fact:
-    """The median of the last tenth over that of the first two thirds; below `floor` it is no explosion."""
+def _explosion(series: Series, rule: Rule, asleep: float = 0.0, times: float | None = None) -> Fact:
+    """The median of the last tenth over that of the first two thirds; below 1 it is no explosion."""
+    times, floor = times or rule.limit, 1.0
     value = np.abs(series.value)
     before, late = value[: 2 * value.size // 3], median(tail(value))
     awake = before[before >= asleep]
@@ -77,7 +78,7 @@ def _explosion(series: Series, rule: Rule, times: float, floor: float, asleep: f
     return Fact(float(score), ratio, window, least, text)
 
 
-@register_rule(
+register_rule(
     "gradient_explodes",
     verdict="diverging",
     needs=("grad_norm",),
@@ -87,13 +88,10 @@ def _explosion(series: Series, rule: Rule, times: float, floor: float, asleep: f
     formula="median(last tenth) / median(first two thirds)",
     source=_OURS,
     proves="the gradient norm explodes",
-)
-def gradient_explodes(case: Case, rule: Rule) -> Fact:
-    """The gradient norm at the end beside its usual size."""
-    return _explosion(case.series("grad_norm"), rule, rule.limit, 1.0, 1e-3)
+)(lambda case, rule: _explosion(case.series("grad_norm"), rule, asleep=1e-3))
 
 
-@register_rule(
+register_rule(
     "kl_explodes",
     verdict="diverging",
     needs=("kl",),
@@ -103,10 +101,7 @@ def gradient_explodes(case: Case, rule: Rule) -> Fact:
     formula="median(last tenth) / median(first two thirds)",
     source=_OURS,
     proves="the KL to the reference explodes",
-)
-def kl_explodes(case: Case, rule: Rule) -> Fact:
-    """The KL at the end beside its usual size."""
-    return _explosion(case.series("kl"), rule, rule.limit, 1.0)
+)(lambda case, rule: _explosion(case.series("kl"), rule))
 
 
 @register_rule(
@@ -144,7 +139,7 @@ def kl_spike(case: Case, rule: Rule) -> Fact:
 )
 def entropy_explodes(case: Case, rule: Rule) -> Fact:
     """The entropy at the end beside its usual size; a note as long as the reward rises."""
-    found = _explosion(case.series("entropy"), rule, rule.limit, 1.0)
+    found = _explosion(case.series("entropy"), rule)
     rises = noise.rising(case.reward) and not noise.fallen(case.reward)
     note = "the entropy explodes, but the reward still rises" if rises else ""
     return Fact(found.score, found.value, found.window, found.rows, found.text, note=note)
@@ -193,7 +188,7 @@ def kl_below_zero(case: Case, rule: Rule) -> Fact | None:
     """A KL that runs below zero while nothing is learned."""
     kl = case.series("kl")
     late = -median(tail(kl.value, 5))
-    if late <= 0 or noise.gain_of(case.reward).shows:
+    if late <= 0 or case.gain.shows:
         return None
     text = f"'{kl.key}' stands at {-late:.3g}, which no mean over the policy's own answers does"
     return Fact(late / rule.limit, late, window_of(kl), int(kl.value.size // 5), text)
@@ -205,7 +200,7 @@ def kl_below_zero(case: Case, rule: Rule) -> Fact | None:
     needs=("grad_norm", "zero_std_frac|reward_std"),
     rows=10,
     limit=1.0,
-    unit="share of the steps at which rewards differ",
+    unit="share of the steps with different rewards",
     formula="share of steps with gradient norm 0",
     source="groups whose rewards differ have a gradient",
     proves="nothing is trained",
@@ -219,5 +214,6 @@ def without_gradient(case: Case, rule: Rule) -> Fact | None:
     if there.mean() < 0.9:
         return None
     share = float(np.mean(norm.value[there] == 0))
-    text = f"'{norm.key}' is zero at {share:.0%} of the steps at which rewards differ"
+    often = f"is zero at {share:.0%} of" if share else "is never zero at"
+    text = f"'{norm.key}' {often} the steps with different rewards"
     return Fact(share / rule.limit, share, window_of(norm), int(there.sum()), text)

@@ -1,56 +1,66 @@
 """A trainer's configuration as flat `dotted key -> value`, from a file that is not trusted.
 
-YAML, JSON, TOML, a Python script (keyword arguments of `...Config(...)` calls) or a shell script (`key=value` and
-`--key value`). Nothing is executed, nothing is unpickled: YAML comes in as text and containers only (no tags, no
-numbers, no dates), size, depth and number of values are bounded, so that aliases cannot multiply.
+YAML or JSON. Nothing is executed, nothing is unpickled: YAML comes in as text and containers only (no tags, no numbers,
+no dates), size, depth and number of values are bounded, so that aliases cannot multiply.
 """
 
+import contextlib
 import json
 import os
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from grpo_clinic.readers import source
-from grpo_clinic.trainers import scripts
-from grpo_clinic.trainers.base import plain_scalar
 
 MAX_BYTES = 256_000
 MAX_VALUES = 20_000
 MAX_DEPTH = 40
-_IN_FOLDERS = (".hydra/config.yaml", "config.yaml", "files/config.yaml", "config.json", "config.toml")
+LARGEST = 1e15
+"""Numbers beyond it are no settings, and products of them no floats."""
+_IN_FOLDERS = (".hydra/config.yaml", "config.yaml", "files/config.yaml", "config.json")
+_WORDS = {
+    "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False,
+    "null": None, "none": None, "~": None, "": None, "???": None,
+}  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """`values` by dotted key, `-` written as `_`; `kind` says how the file was read."""
+def load(path: str) -> dict[str, Any]:
+    """The configuration in a file, or in a run's folder: values by dotted key, `-` written as `_`.
 
-    path: str
-    kind: str
-    values: Mapping[str, Any]
-
-
-def load(path: str) -> Configuration:
-    """The configuration in a file, or in a run's folder. Raises ValueError (one line) for anything else."""
+    Raises ValueError (one line) for anything else.
+    """
     place = _in_folder(Path(path))
     try:
-        text = _text(place)
-        kind, nested = _parsed(place, text)
-        values = dict(_flat(_unwrapped(nested)))
+        values = flat(_unwrapped(_parsed(place, _text(place))))
     except ValueError as error:
         raise ValueError(f"config: {place}: {error}") from None
     if not values:
-        raise ValueError(f"config: {place}: expected settings of a trainer, got none ({kind})")
-    return Configuration(str(place), kind, values)
+        raise ValueError(f"config: {place}: expected settings of a trainer, got none")
+    return values
 
 
-def from_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested `options` as flat dotted keys. Raises ValueError where there are too many or too deep."""
-    return dict(_flat(options))
+def plain_scalar(value: Any) -> Any:
+    """A number (`1e-6` and `1_024` too), truth value, None or text of at most 400 characters; else None."""
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, int | float):
+        return value if abs(value) < LARGEST else None
+    if not isinstance(value, str):
+        return None
+    text = value.strip().strip("'\"")
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    if len(text) <= 40 and any(c.isdigit() for c in text):
+        for read in (int, float):
+            with contextlib.suppress(ValueError):
+                if abs(number := read(text)) < LARGEST:
+                    return number
+    return text[:400]
 
 
 def _in_folder(path: Path) -> Path:
@@ -70,58 +80,24 @@ def _text(path: Path) -> str:
     pickled = head[:2] == b"PK" or (head[:1] == b"\x80" and len(head) > 1 and 2 <= head[1] <= 5)
     if pickled or path.name == "training_args.bin":
         raise ValueError(
-            "expected YAML, JSON, TOML or a script, got a pickle or PyTorch archive, which is never opened because it "
-            "can run code; write its values as YAML, or give them as options.<key>=<value>"
+            "expected YAML or JSON, got a pickle or PyTorch archive, which is never opened because it can run code; "
+            "write its values as YAML"
         )
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ValueError("expected YAML, JSON, TOML or a script, got binary data")
+        raise ValueError("expected YAML or JSON, got binary data")
     if size > MAX_BYTES:
         raise ValueError(f"expected a configuration of at most {MAX_BYTES} bytes, got {size}")
     return source.text(path)
 
 
-def _parsed(path: Path, text: str) -> tuple[str, Any]:
-    suffix = path.suffix.lower()
-    if suffix == ".py":
-        return "Python script", scripts.from_python(text)
-    if suffix in (".sh", ".bash", ".slurm", ".sbatch") or text.startswith("#!"):
-        return "shell script", scripts.from_shell(text)
-    if suffix == ".toml":
-        return "TOML", _guarded(tomllib.loads, text, "TOML")
-    if suffix == ".json" or text.lstrip()[:1] == "{":
-        return "JSON", _guarded(json.loads, text, "JSON")
-    found = _guarded(_yaml, text, "YAML") if suffix in (".yaml", ".yml") else _yaml_or_nothing(text)
-    if isinstance(found, dict):
-        return "YAML", found
-    if suffix in (".yaml", ".yml"):
-        raise ValueError("expected YAML with keys and values at the top, got a list or plain text")
-    return "key=value text", scripts.from_shell(text)
-
-
-def _yaml_or_nothing(text: str) -> Any:
+def _parsed(path: Path, text: str) -> Any:
+    is_json = path.suffix.lower() == ".json" or text.lstrip()[:1] == "{"
+    kind = "JSON" if is_json else "YAML"
     try:
-        return _guarded(_yaml, text, "YAML")
-    except ValueError:
-        return None
-
-
-def _yaml(text: str) -> Any:
-    import yaml
-
-    try:
-        return yaml.load(text, Loader=yaml.BaseLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f" in line {mark.line + 1}" if mark is not None else ""
-        raise ValueError(f"{getattr(error, 'problem', None) or 'cannot be read'}{where}") from None
-
-
-def _guarded(read: Callable[[str], Any], text: str, kind: str) -> Any:
-    try:
-        return read(text)
+        return json.loads(text) if is_json else yaml.load(text, Loader=yaml.BaseLoader)
     except RecursionError:
         raise ValueError(f"expected {kind}, got a document nested too deeply") from None
-    except ValueError as error:
+    except (ValueError, yaml.YAMLError) as error:
         raise ValueError(f"expected {kind}, got a broken document ({' '.join(str(error).split())[:120]})") from None
 
 
@@ -136,11 +112,14 @@ def _is_wrapped(node: Any) -> bool:
     return isinstance(node, dict) and "value" in node and set(node) <= {"value", "desc"}
 
 
-def _flat(nested: Any) -> Iterator[tuple[str, Any]]:
-    """Dotted keys; values under YAML's merge key `<<` come first, so that those beside it win."""
+def flat(nested: Any) -> dict[str, Any]:
+    """Dotted keys; values under YAML's merge key `<<` come first, so that those beside it win.
+
+    Raises ValueError where there are too many or too deep.
+    """
     if not isinstance(nested, Mapping):
         raise ValueError(f"expected keys and values at the top, got {type(nested).__name__}")
-    yield from _walk(nested, "", 0, count())
+    return dict(_walk(nested, "", 0, count()))
 
 
 def _walk(node: Mapping[Any, Any], prefix: str, depth: int, visited: Iterator[int]) -> Iterator[tuple[str, Any]]:

@@ -25,7 +25,8 @@ class Registry(Generic[T]):
 
     kind: how errors and settings name it (`bandit`). needs: names that every built variant must have. given: arguments
     of a builder that are no options: where there are any, the variant is the builder itself with its options filled in.
-    `imported` are the registries of all rooms that have been imported.
+    base: the class whose defaults a variant gets for what it leaves out without inheriting. `imported` are the
+    registries of all rooms that have been imported.
     """
 
     imported: ClassVar["list[Registry[Any]]"] = []
@@ -35,8 +36,9 @@ class Registry(Generic[T]):
         kind: str,
         needs: Iterable[str] = (),
         given: Iterable[str] = (),
+        base: type | None = None,
     ) -> None:
-        self.kind = kind
+        self.kind, self.base = kind, base
         self.needs = tuple(needs)
         self.given = tuple(given)
         self._builders: dict[str, Callable[..., T]] = {}
@@ -114,12 +116,15 @@ class Registry(Generic[T]):
             if key in options:
                 _check_kind(self.option(name, key), options[key], default)
         variant: Any = partial(self[name], **options) if self.given else self._made(name, options)
-        defined = dir(type(variant))  # a property that fails is there
-        missing = [part for part in self.needs if part not in defined and not hasattr(variant, part)]
+        defined = dir(variant)  # a property that fails is there
+        missing = [part for part in self.needs if part not in defined]
         expected = f"something with {', '.join(self.needs)}"
         if missing:
             got = f"{type(variant).__name__} without {', '.join(missing)} from {place_of(self[name])}"
             raise ValueError(f"{self.kind} {name}: expected {expected}, got {got}")
+        for part, default in vars(self.base).items() if self.base else ():
+            if part not in defined and not part.startswith("_"):
+                setattr(type(variant), part, default)
         return variant
 
     def _made(self, name: str, options: Mapping[str, Any]) -> T:
@@ -151,12 +156,12 @@ def _check_kind(name: str, value: Any, default: Any) -> None:
 
 def place_of(builder: Callable[..., Any]) -> str:
     """Where a builder is defined: `module (file:line)`."""
-    module = getattr(builder, "__module__", None) or "?"
+    module = builder.__module__
     try:
         target = inspect.unwrap(builder)
         return f"{module} ({inspect.getsourcefile(target)}:{inspect.getsourcelines(target)[1]})"
     except (TypeError, OSError):
-        return f"{module} ({getattr(builder, '__qualname__', builder)!s})"
+        return f"{module} ({builder})"
 
 
 def import_modules(package: str, path: Iterable[str]) -> None:

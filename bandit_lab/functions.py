@@ -12,6 +12,7 @@ mistake is a ValueError with the line that the command prints: which key, what w
 
 import contextlib
 import inspect
+import io
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
@@ -23,9 +24,8 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.app import plugins, runner
 from bandit_lab.app.folder.store import RunFolder, manifest_of
-from bandit_lab.app.result import Result
-from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings
-from bandit_lab.app.settings.grid import check_sweepable
+from bandit_lab.app.result import ArrayLike, Result
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings, check_sweepable
 from bandit_lab.app.settings.names import (
     AdvantageName,
     BanditName,
@@ -41,9 +41,7 @@ from bandit_lab.app.settings.names import (
     StalenessName,
 )
 from bandit_lab.app.terminal.commands import COMMANDS
-from bandit_lab.app.terminal.errors import Incomplete
-from bandit_lab.app.terminal.output import silent
-from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.app.terminal.output import Progress
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import KL, Advantage, Correction, Estimator, Optimizer, Sampler, Staleness
 
@@ -163,7 +161,7 @@ def predict(
       >>> predict(stiffness=0.5, refresh_interval=4, momentum=0).thresholds.learning_rate.exact
       1.0
     """
-    return _as(Prediction, _called("predict", {**locals()}))
+    return _called(Prediction, "predict", {**locals()})
 
 
 def sweep(
@@ -221,7 +219,7 @@ def sweep(
       >>> [row["exact"] > row["leading_order"] for row in found.threshold]
       [True, True]
     """
-    return _as(Sweep, _called("sweep", {**locals()}))
+    return _called(Sweep, "sweep", {**locals(), "pictures": pictures and run_dir is not None})
 
 
 def reproduce(
@@ -231,7 +229,6 @@ def reproduce(
     formats: str | Sequence[str] = "png",
     numbers: Folder | None = None,
     cache: Folder | None = None,
-    engine: Literal["local", "dask"] | Options = "local",
     plugins: Sequence[str] = (),
     run_dir: Folder | None = None,
     overwrite: bool = False,
@@ -252,9 +249,7 @@ def reproduce(
       >>> reproduce("two_detectors").claims[0]["holds"]  # doctest: +SKIP
       True
     """
-    given = {**locals()}
-    given["figures"] = list(figures) or "all"
-    return _as(Reproduction, _called("reproduce", given))
+    return _called(Reproduction, "reproduce", {**locals(), "figures": list(figures) or "all"})
 
 
 def check(
@@ -286,7 +281,7 @@ def check(
       >>> check(advantage="rloo").failed  # doctest: +SKIP
       0
     """
-    return _as(Conformance, _called("check", {**locals()}))
+    return _called(Conformance, "check", {**locals()})
 
 
 def simulate(
@@ -340,7 +335,7 @@ def simulate(
     from bandit_lab.lab.sweep.simulate import simulated_grid
 
     del given["curves"]
-    axes = {name: plain(name, given.pop(name)) for name in TRACED if np.ndim(given[name])}
+    axes = {name: _plain(name, given.pop(name)) for name in TRACED if np.ndim(given[name])}
     with _working(given) as stack:
         settings = _settings("sweep", given, stack)[0]
         chosen = SimulationSettings(**{one.name: getattr(settings, one.name) for one in fields(SimulationSettings)})
@@ -414,39 +409,23 @@ def load(folder: Folder) -> Result:
     return runner.loaded(str(manifest["command"]), Path(folder))
 
 
-def _as(kind: type[D], found: Result) -> D:
-    return kind(**{one.name: getattr(found, one.name) for one in fields(found)})
-
-
-def _called(command: str, given: dict[str, Any]) -> Result:
+def _called(kind: type[D], command: str, given: Mapping[str, Any]) -> D:
     """A command's result; with `run_dir` written as the command writes it. Nothing is printed."""
-    run_dir = given.get("run_dir")
-    with _working(given) as stack:
+    found: Result
+    with _working(given) as stack, contextlib.redirect_stdout(io.StringIO()):
         settings, explicit = _settings(command, given, stack)
         module: Any = COMMANDS[command].load()
-        if run_dir is None:
-            if command == "sweep":
-                settings = replace(settings, pictures=False)  # nobody would see them
-            with tempfile.TemporaryDirectory(prefix="bandit_lab_") as place:  # chunks of a sweep lie on a disk
-                return _performed(command, module.prepare(settings, explicit), Path(place, "run"), keep=False)
-        _check_named(given)
-        plan = runner.checked(command, settings, explicit, Path(run_dir))
-        return _performed(command, plan, Path(run_dir), keep=True)
-
-
-def _performed(command: str, plan: Any, folder: Path, keep: bool) -> Result:
-    module: Any = COMMANDS[command].load()
-    progress = Progress(quiet=True)
-    found: Result | None
-    if not keep and not COMMANDS[command].writes:
-        found = module.compute(plan, progress)
-        return found
-    try:
-        with silent():
-            found = runner.perform(command, plan, RunFolder(folder), progress)
-    except Incomplete as error:
-        found = error.result
-    return runner.loaded(command, folder) if found is None else found
+        if given["run_dir"] is None and not COMMANDS[command].writes:
+            found = module.compute(module.prepare(settings, explicit), Progress(quiet=True))
+        else:
+            folder = given["run_dir"]
+            if folder is None:  # chunks of a sweep lie on a disk
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bandit_lab_"))
+            folder = Path(folder)
+            plan = runner.checked(command, settings, explicit, folder)
+            made = runner.perform(command, plan, RunFolder(folder), Progress(quiet=True))
+            found = runner.loaded(command, folder) if made is None else made
+    return kind(**{one.name: getattr(found, one.name) for one in fields(found)})
 
 
 @contextlib.contextmanager
@@ -459,8 +438,7 @@ def _working(given: Mapping[str, Any]) -> Iterator[contextlib.ExitStack]:
     config.update("jax_enable_x64", True)
     try:
         modules = given.get("plugins", ())
-        listed = [modules] if isinstance(modules, str) else modules
-        plugins.load(map(str, listed))
+        plugins.load(map(str, [modules] if isinstance(modules, str) else modules))
         with contextlib.ExitStack() as stack:
             yield stack
     finally:
@@ -478,46 +456,44 @@ def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStac
         if value is None:
             continue
         if name in CHOICES:
-            values[name] = _variant(name, value, stack, getattr(defaults, name)["name"])
+            alone = given.get("run_dir") is None
+            values[name] = _variant(name, value, stack, getattr(defaults, name)["name"], alone)
         elif isinstance(value, Mapping) and is_dataclass(factory := known[name].default_factory):
             for key in value:
                 _checks.choice(name, key, [one.name for one in fields(factory)])
-            values[name] = factory(**{key: plain(f"{name}.{key}", one) for key, one in value.items()})
+            values[name] = factory(**{key: _plain(f"{name}.{key}", one) for key, one in value.items()})
             explicit |= {f"{name}.{key}" for key in value}
         else:
-            values[name] = plain(name, value)
-        if name not in usual or not _is(value, usual[name].default):
+            values[name] = _plain(name, value)
+        default = usual[name].default if name in usual else None
+        if not (value is default or (isinstance(value, str | float) and value == default)):
             explicit.add(name)
     for key in values.get("sweep", {}):
         check_sweepable(key)
     return schema(**values), frozenset(explicit)
 
 
-def _is(value: Any, default: Any) -> bool:
-    return value is default or (isinstance(value, str | float) and bool(value == default))
-
-
-def _variant(kind: str, value: Any, stack: contextlib.ExitStack, default: str) -> dict[str, Any]:
-    """`name` and all options of a variant, of the default one where none is named; an object without a name is `given`
-    until the stack ends."""
+def _variant(kind: str, value: Any, stack: contextlib.ExitStack, default: str, alone: bool) -> dict[str, Any]:
+    """`name` and all options of a variant, of the default one where none is named. An object without a name is `given`
+    until the stack ends: alone, for no configuration in a folder could say what it is."""
     registry = plugins.chosen_from()[kind]
     if isinstance(value, str | Mapping):
-        name = value if isinstance(value, str) else value.get("name", default)
-        given = {} if isinstance(value, str) else {key: one for key, one in value.items() if key != "name"}
+        options = {"name": value} if isinstance(value, str) else value
+        name = options.get("name", default)
         named = isinstance(name, str) and name.isidentifier()
         _checks.require(named, kind, "a variant's name, or a dictionary with name and options", name)
-        options = {key: plain(f"{kind}.{key}", one) for key, one in given.items()}
         known: dict[str, Any] = {"options": {}} if kind == "optimizer" else {}
-        known |= plugins.settings_of(registry, str(name)) if name in registry else {}
-        return {"name": name, **known, **options}
+        known |= plugins.settings_of(registry, name) if name in registry else {}
+        return {"name": name} | known | {key: _plain(f"{kind}.{key}", one) for key, one in options.items()}
     for name in registry:
         if registry[name] is value:
             return plugins.settings_of(registry, name)
         if registry[name] is type(value):
             return {"name": name} | {option: getattr(value, option) for option in registry.defaults(name)}
-    needs = registry.needs and not isinstance(value, type) and all(hasattr(value, part) for part in registry.needs)
-    _checks.require(bool(needs), kind, "a variant's name, a dictionary with name and options, or an object", value)
-    made = in_double(value) if kind == "bandit" else value
+    serves = bool(registry.needs) and not isinstance(value, type) and {*registry.needs} <= {*dir(value)}
+    _checks.require(serves, kind, "a variant's name, a dictionary with name and options, or an object", value)
+    _checks.require(alone, kind, "the name of a registered variant beside run_dir", value)
+    made = _in_double(value) if kind == "bandit" else value
 
     def builder() -> Any:
         return made
@@ -528,24 +504,10 @@ def _variant(kind: str, value: Any, stack: contextlib.ExitStack, default: str) -
     return {"name": "given"}
 
 
-def _check_named(given: Mapping[str, Any]) -> None:
-    """Raise ValueError for an object beside `run_dir`: its configuration could not say what it is."""
-    for kind in CHOICES:
-        value = given.get(kind)
-        named = value is None or isinstance(value, str | Mapping)
-        _checks.require(named, kind, "the name of a registered variant beside run_dir", value)
-
-
-def plain(key: str, value: Any) -> Any:
-    """A value as a configuration has it. Raises ValueError for what it cannot hold."""
-    try:
-        return _plain(key, value)
-    except RecursionError:
-        raise ValueError(f"{key}: expected a value, got one that is nested too deeply") from None
-
-
 def _plain(key: str, value: Any) -> Any:
-    if hasattr(value, "__array__"):  # of JAX, pandas, xarray, PyTorch too
+    """A value as a configuration has it. Raises ValueError for what it cannot hold."""
+    _checks.require(key.count("[") + key.count(".") < 32, key.partition("[")[0], "a value", "one nested too deeply")
+    if isinstance(value, ArrayLike):
         array = np.asarray(value)
         single = array.dtype in (np.float32, np.float16)  # 0.1 stays 0.1
         return _plain(key, (array.astype(str).astype(np.float64) if single else array).tolist())
@@ -555,14 +517,12 @@ def _plain(key: str, value: Any) -> Any:
         return [_plain(f"{key}[{place}]", one) for place, one in enumerate(value)]
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, int) and value.bit_length() > 1024:  # no float holds it, and it may be too long to be printed
-        raise ValueError(f"{key}: expected a finite number, got an integer of {value.bit_length()} bits")
-    if value is not None and not isinstance(value, bool | int | float | str):
-        raise ValueError(f"{key}: expected a number, text, a list or a mapping, got {type(value).__name__}")
+    plain = value is None or isinstance(value, bool | int | float | str)
+    _checks.require(plain, key, "a number, text, a list or a mapping", type(value).__name__)
     return value
 
 
-def in_double(bandit: Any) -> Any:
+def _in_double(bandit: Any) -> Any:
     """A bandit that was built in single precision, as JAX builds by default, in double: there everything is predicted.
 
     Its reference policy adds up to 1 again.
@@ -571,5 +531,5 @@ def in_double(bandit: Any) -> Any:
 
     if bandit.reference_log_policy.dtype == np.float64:
         return bandit
-    made = jax.tree.map(lambda leaf: jax.numpy.asarray(plain("bandit", leaf)), bandit)
+    made = jax.tree.map(lambda leaf: jax.numpy.asarray(_plain("bandit", leaf)), bandit)
     return replace(made, reference_log_policy=jax.nn.log_softmax(made.reference_log_policy))

@@ -112,7 +112,7 @@ def measured(case: Case, only: Sequence[str], reps: int, threads: int) -> Iterat
         times = seconds(rule=rule, plain=run)
         cost, speed = ratio(times["rule"], times["plain"]).median, case.seed_steps / float(np.median(times["rule"]))
         row = {"variant": label, "cost": cost, "over_numpy": faster / cost, "first_call": first}
-        if label.startswith("bandit=") and not getattr(learner.bandit, "tabular", False):
+        if label.startswith("bandit=") and not learner.bandit.tabular:
             few = replace(case, steps=min(case.steps, POLICY_STEPS))
             alone, flops = policy_engine(few, learner.bandit, threads), policy_flops(learner.bandit)
             alone(0)

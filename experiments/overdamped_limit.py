@@ -14,7 +14,7 @@ grpo_clinic.readers. Drawn: curves, their distance to the exponential, fitted ti
 import jax
 import numpy as np
 import xarray
-from grpo_clinic.fitting import fit_many
+from grpo_clinic.fitting import fit_curve
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -24,10 +24,11 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.lab.reproduce.readings import farthest_from_one
-from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
+from experiments.shared.mean_curves import mean_curves
 from experiments.shared.readings import read_at
 from experiments.shared.theory import size_family
+from experiments.shared.theory.release import discrete_response
 from experiments.shared.theory.size_family import beyond_exponential, nearest_exponential
 from experiments.shared.theory.slow_start import inertial_curve
 
@@ -68,7 +69,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     osc = [theory.oscillator(rate, damping.momentum, stiffness, mass="symmetric") for rate in rates]
     zeta = np.array([one.damping_ratio for one in osc])
     length = int(np.ceil(damping.duration * tau.max()))
-    walk = jax.vmap(lambda kappa: theory.discrete_response(length, kappa, damping.momentum))
+    walk = jax.vmap(lambda kappa: discrete_response(length, kappa, damping.momentum))
     walked = 1 - np.asarray(walk(rates * stiffness))
 
     def closed_form(at: np.ndarray) -> np.ndarray:
@@ -183,7 +184,7 @@ def _family(setting: Setting) -> xarray.Dataset:
 
 def _fits(time: np.ndarray, rewards: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(plateau, time scale, R^2) of every noisy curve [C, T]."""
-    laws = [one.laws[LAW] for one in fit_many(time, rewards, (LAW,))]
+    laws = [fit_curve(time, one, (LAW,)).laws[LAW] for one in rewards]
     plateau, delay = (np.array([law.parameters[name].value for law in laws]) for name in ("plateau", "delay"))
     return plateau, delay, np.array([law.r_squared for law in laws])
 

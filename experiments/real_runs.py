@@ -98,7 +98,7 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
 def _fits(setting: Setting, lab: Lab) -> xarray.Dataset:
     logs, rows = read_logs(setting), []
     for done, (_, curve) in enumerate(logs):
-        fit = fit_curve(curve, LAWS)
+        fit = fit_curve(curve.step, curve.reward, LAWS)
         chosen = fit.best.parameters
         numbers = [chosen[name].value if name in chosen else np.nan for name in NUMBERS]
         per_law = [[fit.laws[law].aicc for law in LAWS], [fit.laws[law].r_squared for law in LAWS]]

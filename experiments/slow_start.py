@@ -14,19 +14,20 @@ the fits of grpo_clinic.readers on points that are means of B answers each. Draw
 import jax.numpy as jnp
 import numpy as np
 import xarray
-from grpo_clinic.fitting import SHAPES, fit_many
+from grpo_clinic.fitting import SHAPES, fit_curve
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
 
-from bandit_lab import measure as detectors, theory
+from bandit_lab import measure as detectors
 from bandit_lab.app.plots import style as s
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import DrGRPO, Hyper, Learner
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
-from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
+from experiments.shared.mean_curves import mean_curves
+from experiments.shared.theory.release import discrete_response
 from experiments.shared.theory.slow_start import half_success_delay, inertial_delay, reaching_delay, standardised_curve
 from experiments.shared.theory.two_arm import softmax_law
 
@@ -111,7 +112,7 @@ def _inertia_curve(curves: Setting) -> np.ndarray:
     low, high = curves.span
     kappa = curves.learning_rate_times_stiffness
     length = int(curves.duration * (1 - curves.momentum) / kappa)
-    left = np.asarray(theory.discrete_response(length, kappa, curves.momentum))
+    left = np.asarray(discrete_response(length, kappa, curves.momentum))
     return high - (high - low) * left[logged(length, curves.points)]
 
 
@@ -176,7 +177,7 @@ def _fits(setting: Setting) -> xarray.Dataset:
         law = LAWS[1 - LAWS.index(rival)]
         for answers in curves.answers:
             noisy = rng.binomial(answers, curve, (curves.repeats, curves.points)) / answers
-            fits = [one.laws for one in fit_many(time, noisy, LAWS)]
+            fits = [fit_curve(time, one, LAWS).laws for one in noisy]
             squared = np.array([one[rival].r_squared for one in fits])
             gain = np.array([one[rival].aicc - one[law].aicc for one in fits])
             damping = np.median([one["oscillator"].parameters["damping_ratio"].value for one in fits])

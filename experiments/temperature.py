@@ -27,6 +27,7 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting, la
 from bandit_lab.lab.reproduce.readings import crossing
 from bandit_lab.simulation import run
 from experiments.shared import sheet
+from experiments.shared.theory.reused_batch import reused_batch_variance
 
 TITLE = "Batch reuse as temperature; variance as a warning"
 FINDING = (
@@ -84,7 +85,7 @@ def predict(setting: Setting) -> xarray.Dataset:
         growth.append(warned / warned[0])
         rates = [s * critical for s in setting.reused_shares]
         fresh.append([np.asarray(state(rate).covariance).item() for rate in rates])
-        reused.append([theory.reused_batch_variance(rate, stiffness, mu, noise.item(), n) for rate in rates])
+        reused.append([reused_batch_variance(rate, stiffness, mu, noise.item(), n) for rate in rates])
     more = {"growth_line": (("loop", "fine_share"), growth, "1")}
     seen = [np.array(column) for column in (threshold, variance, fresh, reused)]
     return dataset(setting, seen[0], seen[1], seen[2], seen[3], more).assign_coords(fine_share=fine)

@@ -26,8 +26,9 @@ from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, Setting
 from bandit_lab.lab.reproduce.readings import farthest_from_one
 from bandit_lab.measure import FixedPoint
 from bandit_lab.measure.onset import displacement, fit_poles
-from bandit_lab.simulation import mean_curves
 from experiments.shared import sheet
+from experiments.shared.mean_curves import mean_curves
+from experiments.shared.theory.release import pole_response
 
 TITLE = "From over-damped to oscillatory"
 FINDING = "Oscillation sets in at the learning rate and the momentum that the loop's poles predict"
@@ -80,7 +81,7 @@ def predict(setting: Setting) -> xarray.Dataset:
     """Trajectories, damping ratio, frequency and onset: exact, and of the oscillator."""
     values: dict = {}
     curves = [
-        [theory.pole_response(t, kappa, setting.momentum) for t in range(setting.steps + 1)]
+        [pole_response(t, kappa, setting.momentum) for t in range(setting.steps + 1)]
         for kappa in vars(setting.trajectories).values()
     ]
     values["trajectory"] = (("regime", "step"), curves, SHAPE)

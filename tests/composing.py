@@ -3,8 +3,7 @@
 from typing import Any
 
 from bandit_lab.app import plugins, runner
-from bandit_lab.app.cli import _overrides
-from bandit_lab.app.settings import compose
+from bandit_lab.app.cli import _overrides, _with_hydra
 
 
 def composed(command: str, *arguments: str) -> Any:
@@ -12,12 +11,12 @@ def composed(command: str, *arguments: str) -> Any:
     overrides = _overrides(command, list(arguments))
     plugins.load_for_hydra(overrides)
     found: list[Any] = []
-    compose.with_hydra(command, overrides, found.append)
+    _with_hydra(command, overrides, found.append)
     return found[0]
 
 
 def settings(command: str, *arguments: str) -> tuple[Any, frozenset[str]]:
     """(the command's settings, the keys that are given)."""
-    return runner.settings_from(command, composed(command, *arguments)), frozenset(
+    return runner._settings_from(command, composed(command, *arguments)), frozenset(
         one.partition("=")[0] for one in arguments
     )

@@ -27,45 +27,6 @@ def compile_quickly() -> None:
         os.environ["XLA_FLAGS"] = flags
 
 
-LONGEST = (
-    "simulation/test_fast_path.py",
-    "lab/test_check.py",
-    "lab/test_reproduce_figures.py",
-    "app/test_resume.py",
-    "measure/test_adam.py",
-    "measure/test_fluctuation.py",
-    "measure/test_floquet.py",
-    "lab/test_reproduce.py",
-    "lab/test_predict.py",
-    "app/test_bad_input.py",
-    "lab/test_wiring.py",
-    "app/test_dask.py",
-    "simulation/test_engine.py",
-    "lab/test_extending.py",
-    "lab/test_sweep.py",
-    "measure/test_drawn_ages.py",
-    "app/test_commands.py",
-    "simulation/test_exact_means.py",
-    "grading/test_diagnoses.py",
-    "simulation/test_random_bits.py",
-    "measure/test_group_size.py",
-    "simulation/test_fast_non_silent.py",
-    "benchmarks/test_benchmarks.py",
-    "simulation/test_dropped_and_clipped.py",
-    "simulation/test_fast_draws.py",
-    "measure/test_mixed.py",
-    "app/test_damaged_runs.py",
-    "measure/test_neutral.py",
-    "measure/test_thresholds.py",
-    "simulation/test_enumerated_groups.py",
-    "simulation/test_devices.py",
-    "measure/test_stiffness.py",
-    "measure/test_escape.py",
-)
-"""Files of more than about a quarter of a minute, longest first: they begin first, so that no worker is left alone with
-one."""
-
-
 def leave_out(items, mark: str, listed) -> set[str]:
     """Mark what a table of `tiers` leaves out of a tier. Returns what in it is no test's, of the files collected."""
     unused = {(name, "") for name in listed} | {(name, one) for name, kept in listed.items() for one in kept}
@@ -81,6 +42,6 @@ def leave_out(items, mark: str, listed) -> set[str]:
 
 
 def longest_first(items) -> None:
-    """Long files first; the order within a file stays."""
-    place = {name: number for number, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(place)))
+    """Files with much text first, so that no worker is left alone with a long one; the order within a file stays."""
+    size = {path: path.stat().st_size for path in {item.path for item in items}}
+    items.sort(key=lambda item: -size[item.path])

@@ -7,17 +7,6 @@ import jax.numpy as jnp
 
 from bandit_lab.bandits import Bandit, RewardLaw, k_arm
 
-ESCORT = """
-from bandit_lab.bandits import register_bandit
-from turning import build_escort
-
-
-@register_bandit("escort")
-def escort(rewards=(0.9, 0.1), length=1.0):
-    return build_escort(rewards, length)
-"""
-"""A plug-in."""
-
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)

@@ -4,19 +4,17 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab._text import one_of, visible
+from bandit_lab._checks import one_of, visible
 from bandit_lab.app import plugins
-from bandit_lab.app.settings import compose
-from bandit_lab.app.settings.grid import check_sweepable
+from bandit_lab.app.settings.config import check_sweepable
 from bandit_lab.app.terminal.commands import COMMANDS, help_of, overview
-from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input, one_line
 from bandit_lab.app.terminal.interrupt import interruptible
-from bandit_lab.app.terminal.output import lost, ready, say, tell
+from bandit_lab.app.terminal.output import Stopped, bad_input, lost, one_line, ready, say, tell
 from bandit_lab.app.version import __version__
 
 OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
@@ -50,9 +48,8 @@ def _guarded(command: str, rest: list[str]) -> int:
     except KeyboardInterrupt:  # `interruptible` has said so
         return INTERRUPTED
     except Stopped as error:
-        return _complain(who, f"{error}, no finished run; {_again(job, rest)}", INTERRUPTED)
-    except Incomplete as error:
-        return _complain(who, f"{error}; {_again(job, rest, ended=True)}", INCOMPLETE)
+        code, told = (INCOMPLETE, f"{error}") if error.ended else (INTERRUPTED, f"{error}, no finished run")
+        return _complain(who, f"{told}; {_again(job, rest, error.ended)}", code)
     except Exception as error:
         text = one_line(error, command)
         if text is None and plugins.named(rest):
@@ -123,7 +120,7 @@ class _Job:
         with bad_input():
             _checks.require(not several or not COMMANDS[self.command].reads, "option", "one run folder", "-m")
             plugins.load_for_hydra(overrides)
-            compose.with_hydra(self.command, [*overrides, *own], self._task)
+            _with_hydra(self.command, [*overrides, *own], self._task)
         if self.error is not None:
             raise self.error
         if several:
@@ -139,7 +136,7 @@ class _Job:
 
         from bandit_lab.app import runner
 
-        if self.error is not None and not isinstance(self.error, Incomplete):
+        if self.error is not None and not (isinstance(self.error, Stopped) and self.error.ended):
             return
         try:
             of_hydra = HydraConfig.get()
@@ -152,6 +149,39 @@ class _Job:
             if (socket.gethostname(), os.getpid()) != self.process:
                 raise
             self.error = error
+
+
+def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]) -> None:
+    """`hydra.main` with these arguments; also where it is at work already, as in a job of somebody else's.
+
+    Raises:
+      HydraException, OmegaConfBaseException: an unknown key, a value of the wrong type (`errors.one_line` reads them).
+      ValueError: what Hydra cannot compose at all.
+    """
+    import hydra
+    from hydra.core.global_hydra import GlobalHydra
+    from hydra.core.hydra_config import HydraConfig
+    from hydra.errors import HydraException
+
+    def called(config: Any) -> None:
+        task(config)
+
+    outer, outer_config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
+    GlobalHydra.instance().clear()
+    before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
+    sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit_lab", *arguments], "1"  # else it prints and exits itself
+    try:
+        hydra.main(version_base="1.3", config_path=None, config_name=name)(called)()
+    except HydraException:
+        raise
+    except (OSError, RecursionError, AttributeError, TypeError) as error:
+        got = f"{type(error).__name__}: {str(error)[:80]}"
+        raise ValueError(f"settings: expected values that can be composed, got {got}") from error
+    finally:
+        sys.argv = before
+        if full is None:
+            del os.environ["HYDRA_FULL_ERROR"]
+        GlobalHydra.instance().hydra, HydraConfig.instance().cfg = outer, outer_config
 
 
 def _said(text: str) -> int:

@@ -1,31 +1,29 @@
 """Variants from outside the package: modules named by `'plugins=[...]'`, and entry points of installed packages.
 
 They are imported before Hydra composes the settings. A variant of theirs is chosen by its name, `bandit=my_bandit`; its
-options and their defaults are those of `conf/bandit/my_bandit.yaml` beside its module, if there is one, else those of
-the function or class that builds it.
+options and their defaults are those of the function or class that builds it.
 """
 
 import contextlib
 import importlib
-import inspect
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from bandit_lab._registry import Registry
-from bandit_lab.app.settings import compose
-from bandit_lab.app.settings.config import CHOICES
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS
 
 MISSING = "???"
 
 
 def registries() -> dict[str, Registry[Any]]:
     """Every registry by the setting that chooses from it."""
-    from bandit_lab import grpo
+    import bandit_lab.grpo as grpo
     from bandit_lab.bandits import BANDITS
 
     learner: list[Registry[Any]] = [
@@ -55,10 +53,32 @@ def load(names: Iterable[str]) -> None:
             importlib.import_module(name)
 
 
-def load_for_hydra(overrides: Iterable[str]) -> None:
-    """The same of the modules that overrides name, and make every variant and every chosen name known to Hydra."""
+def load_for_hydra(overrides: Sequence[str]) -> None:
+    """The same of the modules that overrides name. Hydra then knows every variant and what each command sets, as
+    `<command>_schema` and, with the variants that it starts from, as `<command>`."""
+    from hydra.core.config_store import ConfigStore
+
     load(named(overrides))
-    compose.register(_choices(overrides))
+    store: Any = ConfigStore.instance()
+    # Hydra would copy all of it for every composition, though it copies again whatever it loads: half of the time.
+    store.__deepcopy__ = lambda memo: store
+    for group, name, node in (*_commands(), *_choices(overrides)):
+        if _stored.get((group, name)) != node:  # it takes a millisecond for each, on every call of a command
+            store.store(group=group, name=name, node=node)
+            _stored[group, name] = node
+
+
+_stored: dict[tuple[str | None, str], Any] = {}
+
+
+def _commands() -> Iterator[tuple[None, str, Any]]:
+    """(no group, name, settings) of what every command composes."""
+    for command, schema in SCHEMAS.items():
+        chosen = [{one.name: one.metadata["variant"]} for one in fields(schema) if "variant" in one.metadata]
+        silent = [{f"override hydra/{one}_logging": "none"} for one in ("job", "hydra")]
+        hydra = {"output_subdir": None, "job": {"name": command, "chdir": False}, "run": {"dir": "."}}
+        yield None, f"{command}_schema", schema
+        yield None, command, {"defaults": [f"{command}_schema", *chosen, "_self_", *silent], "hydra": hydra}
 
 
 @contextlib.contextmanager
@@ -125,16 +145,7 @@ def _choices(overrides: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any
 
 
 def settings_of(registry: Registry[Any], name: str) -> dict[str, Any]:
-    """The settings of a variant: what its builder takes, or its own YAML file if its author wrote one."""
-    try:
-        source = inspect.getsourcefile(inspect.unwrap(registry[name]))
-    except (TypeError, OSError):  # built in, or a class of a notebook
-        source = None
-    file = Path(source or ".").parent / "conf" / registry.kind / f"{name}.yaml"
-    if file.is_file():
-        from omegaconf import OmegaConf
-
-        return dict(OmegaConf.to_container(OmegaConf.load(file)))  # type: ignore[arg-type]
+    """The settings of a variant: what its builder takes."""
     if registry.kind == "optimizer":
         return {"name": name, "options": {}}
     return {"name": name} | {key: _yaml_value(value) for key, value in registry.defaults(name).items()}

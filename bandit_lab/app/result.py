@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from bandit_lab._text import did_you_mean, json_visible, visible
+from bandit_lab._checks import did_you_mean, json_visible, visible
 from bandit_lab.app.terminal.output import say
 
 if TYPE_CHECKING:
@@ -25,6 +25,13 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawn
+
+
+@runtime_checkable
+class ArrayLike(Protocol):
+    """What NumPy reads as an array: one of JAX, pandas, xarray, PyTorch too."""
+
+    def __array__(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -102,7 +109,7 @@ def plain(value: Any) -> Any:
         return [plain(v) for v in value]
     if isinstance(value, bool | str | int) or value is None:
         return value
-    if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
+    if isinstance(value, ArrayLike):
         return plain(np.asarray(value).tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else None
@@ -138,18 +145,26 @@ class Figure(NamedTuple):
 
     def png(self) -> bytes:
         """The bytes of a PNG."""
-        from bandit_lab.app.plots.style import as_png
+        from bandit_lab.app.plots.style import save, style
 
-        return as_png(self.draw, 200)
+        buffer = io.BytesIO()
+        with style():
+            save(self.draw(), buffer, format="png", dpi=200)
+        return buffer.getvalue()
 
 
 class _Named(dict[str, Any]):
     """A dictionary whose keys are attributes too. A key that is named like a method of dictionaries is a subscript."""
 
+    def __missing__(self, name: str) -> Any:
+        known = f"one of {', '.join(self) or 'none'}{did_you_mean(str(name), self)}"
+        raise KeyError(f"result: expected {known}, got {name!r}")
+
     def __getattr__(self, name: str) -> Any:
-        if name not in self:
-            raise AttributeError(_missing(name, self))
-        return self[name]
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(*error.args) from None
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self]
@@ -183,13 +198,11 @@ class Result:
     if not TYPE_CHECKING:  # an editor knows the declared fields of each result, and reports any other
 
         def __getattr__(self, name: str) -> Any:
-            if name.startswith("_") or name not in self._content:
-                raise AttributeError(_missing(name, () if name.startswith("_") else self._content))
-            return self._content[name]
+            if name.startswith("_"):
+                raise AttributeError(name)
+            return self._content.__getattr__(name)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._content:
-            raise KeyError(_missing(name, self._content))
         return self._content[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -294,18 +307,12 @@ def _parts(value: Any) -> Any:
     return [_parts(one) for one in value] if isinstance(value, list) else value
 
 
-def _missing(name: object, known: Iterable[str]) -> str:
-    """The line for a name that a result does not have."""
-    names = list(known)
-    return f"result: expected one of {', '.join(names) or 'none'}{did_you_mean(str(name), names)}, got {name!r}"
-
-
 class _Page(io.StringIO):
     """Text that is laid out for stdout's encoding."""
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        return getattr(sys.stdout, "encoding", None) or "utf-8"
+        return sys.stdout.encoding or "utf-8"
 
 
 def show(*blocks: str | Table) -> None:

@@ -12,14 +12,12 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.app import plugins
 from bandit_lab.app.folder import store
-from bandit_lab.app.folder.manifest import CompileClock, manifest
 from bandit_lab.app.folder.results import opened
+from bandit_lab.app.folder.store import CompileClock
 from bandit_lab.app.result import Result
 from bandit_lab.app.settings.config import SCHEMAS
 from bandit_lab.app.terminal.commands import COMMANDS
-from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input
-from bandit_lab.app.terminal.output import say
-from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.app.terminal.output import Progress, Stopped, bad_input, say
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
 
@@ -31,7 +29,7 @@ def default_folder(command: str) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
-def settings_from(command: str, config: Any) -> Any:
+def _settings_from(command: str, config: Any) -> Any:
     """The settings that Hydra composed, as the command's dataclass. Raises `BadInput`."""
     from omegaconf import OmegaConf
 
@@ -47,9 +45,9 @@ def checked(command: str, settings: Any, explicit: frozenset[str], folder: Path)
     module: Any = COMMANDS[command].load()
     if COMMANDS[command].reads:
         return module.prepare(settings, explicit)
-    store.check_folder(folder, bool(settings.overwrite), COMMANDS[command].continues)
+    store.check_folder(folder, bool(settings.overwrite), COMMANDS[command].chunked)
     plan = module.prepare(settings, explicit)
-    if COMMANDS[command].continues:
+    if COMMANDS[command].chunked:
         module.check_folder(plan, folder)
     return plan
 
@@ -60,23 +58,20 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
 
     jax.config.update("jax_enable_x64", True)
     try:
-        settings = settings_from(command, config)
+        settings = _settings_from(command, config)
         with bad_input():
             plugins.load(settings.plugins)
             plan = checked(command, settings, explicit, folder)
-        if not COMMANDS[command].reads:
-            with bad_input():
+            if not COMMANDS[command].reads:
                 store.create_folder(folder)
-        progress = Progress(settings.quiet)
-        made = perform(command, plan, store.RunFolder(folder), progress)
-    except Incomplete:
-        say(str(folder))
-        raise
+        made = perform(command, plan, store.RunFolder(folder), Progress(settings.quiet))
     except OSError as error:
         if error.errno not in DISK:
             raise
         raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
     say(str(made if isinstance(made, Path) else folder))
+    if isinstance(made, Result) and made.incomplete:
+        raise Stopped(made.incomplete, ended=True)
 
 
 def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress) -> Any:
@@ -95,26 +90,13 @@ def compute_into(
 ) -> Result:
     """Do a command that is a function from a plan (`settings`, `precision`) to a result: folder, manifest, terminal.
 
-    The manifest is written last, and what is printed is printed after it. Raises Incomplete where parts are missing.
+    The manifest is written last, and what is printed is printed after it.
     """
     start = time.perf_counter()
     settings = asdict(plan.settings)
     folder.open(settings)
     with CompileClock() as clock:
         result = compute(plan, progress)
-    _write(result, folder, progress)
-    seconds = clock.split(time.perf_counter() - start)
-    stages = {name: round(value, 3) for name, value in progress.seconds.items()}
-    about = manifest(command, settings | {"precision": plan.precision}, {}, seconds)
-    folder.write_manifest(about | {"stage_seconds": stages})
-    result.show()
-    if result.incomplete:
-        raise Incomplete(result.incomplete, result)
-    return result
-
-
-def _write(result: Result, folder: store.RunFolder, progress: Progress) -> None:
-    """Write `summary.json`, `results.zarr` and pictures."""
     with progress.stage("writing"):
         if result.data is not None:
             folder.write_results(result.data)
@@ -122,6 +104,10 @@ def _write(result: Result, folder: store.RunFolder, progress: Progress) -> None:
     if result.figures:
         with progress.stage("pictures"):
             folder.write_files({f"{figure.name}.png": figure.png() for figure in result.figures})
+    seconds = clock.split(time.perf_counter() - start)
+    folder.finish(command, settings | {"precision": plan.precision}, seconds, progress.seconds)
+    result.show()
+    return result
 
 
 def loaded(command: str, folder: Path) -> Result:
@@ -130,5 +116,5 @@ def loaded(command: str, folder: Path) -> Result:
     if (folder / store.RESULTS).exists():
         with opened(folder / store.RESULTS) as stored:
             data = stored.load()
-        figures = getattr(COMMANDS[command].load(), "figures_of", lambda data: ())(data)
+        figures = COMMANDS[command].load().figures_of(data) if COMMANDS[command].chunked else ()
     return Result(command, summary, data=data, figures=figures)

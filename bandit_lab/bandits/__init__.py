@@ -6,7 +6,6 @@ from bandit_lab.bandits.base import (
     Bandit,
     RewardLaw,
     expected_reward,
-    num_contexts_and_arms,
     register_bandit,
 )
 from bandit_lab.bandits.proxy import ProxyBandit, proxy

@@ -22,7 +22,7 @@ def _before(tokens: Array, vocabulary: int) -> Array:
     return seen[:, :, None] * jax.nn.one_hot(tokens, vocabulary)
 
 
-class MLP(eqx.Module):
+class _MLP(eqx.Module):
     """Tanh layers on the one-hot prompt, place and tokens before."""
 
     layers: eqx.nn.MLP
@@ -39,14 +39,14 @@ class MLP(eqx.Module):
 
 
 @register_network("mlp")
-def mlp(contexts: int, vocabulary: int, length: int, width: int, depth: int, key: Array) -> MLP:
+def mlp(contexts: int, vocabulary: int, length: int, width: int, depth: int, key: Array) -> _MLP:
     """`depth` hidden layers of tanh units."""
     size = contexts + length + length * vocabulary
     layers = eqx.nn.MLP(size, vocabulary, width, depth, activation=jnp.tanh, key=key)
-    return MLP(layers, contexts, vocabulary)
+    return _MLP(layers, contexts, vocabulary)
 
 
-class GRU(eqx.Module):
+class _GRU(eqx.Module):
     """A stack of gated recurrent units that starts from the prompt and reads the tokens before."""
 
     prompts: Array
@@ -55,7 +55,7 @@ class GRU(eqx.Module):
     head: eqx.nn.Linear
 
     def __call__(self, context: Array, tokens: Array) -> Array:
-        """As `MLP.__call__`."""
+        """As `_MLP.__call__`."""
         read = jnp.concatenate([jnp.zeros_like(self.embedding[:1]), self.embedding[tokens[:-1]]])
 
         def step(hidden: tuple[Array, ...], x: Array) -> tuple[tuple[Array, ...], Array]:
@@ -70,15 +70,15 @@ class GRU(eqx.Module):
 
 
 @register_network("gru")
-def gru(contexts: int, vocabulary: int, length: int, width: int, depth: int, key: Array) -> GRU:
+def gru(contexts: int, vocabulary: int, length: int, width: int, depth: int, key: Array) -> _GRU:
     """`depth` layers of gated recurrent units of `width` numbers."""
     keys = jax.random.split(key, depth + 3)
     cells = tuple(eqx.nn.GRUCell(width, width, key=k) for k in keys[3:])
     prompts, embedding = (jax.random.normal(k, (n, width)) for k, n in zip(keys, (contexts, vocabulary), strict=False))
-    return GRU(prompts, embedding, cells, eqx.nn.Linear(width, vocabulary, key=keys[2]))
+    return _GRU(prompts, embedding, cells, eqx.nn.Linear(width, vocabulary, key=keys[2]))
 
 
-class Layer(eqx.Module):
+class _Layer(eqx.Module):
     """Attention over what came before, then two tanh layers, each behind a layer norm and beside a skip."""
 
     attention: eqx.nn.MultiheadAttention
@@ -93,18 +93,18 @@ class Layer(eqx.Module):
         return x + jax.vmap(self.dense)(second(x))
 
 
-class Transformer(eqx.Module):
+class _Transformer(eqx.Module):
     """Place i reads the prompt (i = 0) or the token before, attends to the places up to it, and writes logits."""
 
     prompts: Array
     embedding: Array
     places: Array
-    layers: tuple[Layer, ...]
+    layers: tuple[_Layer, ...]
     norm: eqx.nn.LayerNorm
     head: eqx.nn.Linear
 
     def __call__(self, context: Array, tokens: Array) -> Array:
-        """As `MLP.__call__`."""
+        """As `_MLP.__call__`."""
         x = jnp.concatenate([self.prompts[context][None], self.embedding[tokens[:-1]]]) + self.places
         for layer in self.layers:
             x = layer(x)
@@ -112,7 +112,7 @@ class Transformer(eqx.Module):
 
 
 @register_network("transformer")
-def transformer(contexts: int, vocabulary: int, length: int, width: int, depth: int, key: Array) -> Transformer:
+def transformer(contexts: int, vocabulary: int, length: int, width: int, depth: int, key: Array) -> _Transformer:
     """`depth` layers of attention with two heads (one where `width` is odd) and layer norm."""
     keys = jax.random.split(key, depth + 4)
     heads = 2 if width % 2 == 0 else 1
@@ -122,8 +122,8 @@ def transformer(contexts: int, vocabulary: int, length: int, width: int, depth: 
         norms: Any = (eqx.nn.LayerNorm(width), eqx.nn.LayerNorm(width))
         attention = eqx.nn.MultiheadAttention(heads, width, key=for_attention)
         dense = eqx.nn.MLP(width, width, 2 * width, 1, activation=jnp.tanh, key=for_dense)
-        layers.append(Layer(attention, dense, norms))
+        layers.append(_Layer(attention, dense, norms))
     sizes = zip(keys, (contexts, vocabulary, length), strict=False)
     prompts, embedding, places = (jax.random.normal(k, (n, width)) for k, n in sizes)
     head = eqx.nn.Linear(width, vocabulary, key=keys[3])
-    return Transformer(prompts, embedding, places, tuple(layers), eqx.nn.LayerNorm(width), head)
+    return _Transformer(prompts, embedding, places, tuple(layers), eqx.nn.LayerNorm(width), head)

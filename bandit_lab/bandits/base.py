@@ -74,6 +74,7 @@ class Bandit(Protocol):
     normal_stds: Array | None = None
     costly: bool = False
     lexicographic: bool = False
+    log_token_policy: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Gives the dataclass a static field with its own class.
@@ -111,14 +112,9 @@ def expected_reward(bandit: Bandit, theta: Array) -> Array:
     return jnp.mean(jnp.sum(jnp.exp(bandit.log_policy(theta)) * bandit.true_means, axis=-1)).astype(theta.dtype)
 
 
-def num_contexts_and_arms(bandit: Bandit) -> tuple[int, int]:
-    """(X, K) of a bandit."""
-    contexts, arms = bandit.reference_log_policy.shape
-    return contexts, arms
-
-
 BANDITS: Registry[Bandit] = Registry(
     "bandit",
     ("initial_parameters", "reference_log_policy", "law", "log_policy", "true_means", "sample_rewards", "exact_law"),
+    base=Bandit,
 )
 register_bandit = BANDITS.register

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from bandit_lab import _checks, _text
+from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab._types import Array
 from bandit_lab.bandits.base import Bandit, RewardLaw, register_bandit
@@ -46,7 +46,7 @@ Tokens = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Network:
+class _Network:
     """A network without its parameters. rest: the static part of the module. shapes: of its arrays, in order."""
 
     rest: Any
@@ -85,7 +85,7 @@ class NeuralBandit(Bandit):
     tokens: Array
     start_logits: Array
     scale: Array
-    network: Network = field(metadata={"static": True})
+    network: _Network = field(metadata={"static": True})
     costly = True
     lexicographic = True
 
@@ -192,7 +192,7 @@ def _double(work: Callable[[], Any]) -> Any:
 
 def _build(
     architecture: str, contexts: int, vocabulary: int, length: int, width: int, depth: int, seed: int
-) -> tuple[Network, np.ndarray]:
+) -> tuple[_Network, np.ndarray]:
     """The network and its initial parameters [D], the same in every precision."""
     try:
         import equinox as eqx
@@ -200,7 +200,7 @@ def _build(
         from bandit_lab.bandits import _networks  # noqa: F401  (it registers the built-in ones)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"bandit: expected the extra 'neural' for bandit=neural ({_text.install('neural')}), got {error}"
+            f"bandit: expected the extra 'neural' for bandit=neural ({_checks.install('neural')}), got {error}"
         ) from None
     name = _checks.choice("bandit.architecture", architecture, NETWORKS)
     size, layers = _checks.integer("bandit.width", width, 1), _checks.integer("bandit.depth", depth, 1)
@@ -214,7 +214,7 @@ def _build(
     _checks.require(count <= MOST_PARAMETERS, "bandit.width", f"at most {MOST_PARAMETERS} parameters", count)
     arrays, rest = _double(make)
     leaves, template = jax.tree.flatten(arrays)
-    network = Network((template, rest), tuple(x.shape for x in leaves))
+    network = _Network((template, rest), tuple(x.shape for x in leaves))
     return network, np.concatenate([np.asarray(x, float).reshape(-1) for x in leaves])
 
 

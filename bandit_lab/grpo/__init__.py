@@ -31,11 +31,9 @@ from bandit_lab.grpo.estimator import (
     Clipped,
     Estimator,
     Frozen,
-    GroupEstimator,
     Ratio,
     TokenMean,
     Uncorrected,
-    group_rule,
     register_estimator,
 )
 from bandit_lab.grpo.hyper import Hyper, check_hyper

@@ -26,10 +26,7 @@ class Correction(Protocol):
     - `smooth`: whether that has no jumps, a class attribute; see `Sampler.smooth`.
     """
 
-    @property
-    def smooth(self) -> bool:
-        """Whether the factor has no jumps."""
-        ...
+    smooth: bool
 
     def weight(self, mismatch: Array) -> Array:
         """Factor of each answer."""

@@ -5,6 +5,7 @@ joschu.net/blog/kl-approx.html, per drawn action: ref/pi - 1 - log(ref/pi).
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -34,10 +35,8 @@ class KL(Protocol):
       are probabilities (may be left out: then it is that product). The reference may have fewer axes.
     """
 
-    @property
-    def sampled(self) -> bool:
-        """Whether it sees drawn actions."""
-        ...
+    sampled: bool
+    expected: Callable[[Array, Array, Array, Array], Array] | None = None
 
     def slope(self, log_policy: Array, log_reference: Array) -> Array:
         """Coefficient of grad log pi of every arm."""
@@ -48,13 +47,13 @@ class KL(Protocol):
         ...
 
 
-KL_ESTIMATORS: Registry[KL] = Registry("kl_estimator", ("sampled", "slope", "divergence"))
+KL_ESTIMATORS: Registry[KL] = Registry("kl_estimator", ("sampled", "slope", "divergence"), base=KL)
 register_kl = KL_ESTIMATORS.register
 
 
 @register_kl("exact")
 @dataclass(frozen=True)
-class Exact:
+class Exact(KL):
     """Reverse KL summed over all arms: grad KL = sum_k pi_k (log pi_k - log ref_k) grad log pi_k."""
 
     sampled = False
@@ -70,7 +69,7 @@ class Exact:
 
 @register_kl("k3")
 @dataclass(frozen=True)
-class K3:
+class K3(KL):
     """Its gradient is (1 - ref/pi) grad log pi; on policy that is beta (pi - ref) in the mean: the *forward* KL.
 
     joschu.net/blog/kl-approx.html; the loss of GRPO, arXiv 2402.03300 eq. 4.

@@ -75,16 +75,6 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
     return parameters if "learning_rate" in parameters and required <= {"learning_rate"} else None
 
 
-def optimizer_options(name: str) -> dict[str, Any]:
-    """Options of an optimiser with defaults, less learning rate and momentum. Raises ValueError for an unknown name."""
-    if name in OPTIMIZERS:
-        return OPTIMIZERS.defaults(name)
-    Optimizer(name)
-    momentum = _momentum_of(name)
-    parameters = (_parameters(name) or {}).items()
-    return {key: p.default for key, p in parameters if key not in ("learning_rate", momentum)}
-
-
 def _momentum_of(name: str) -> str | None:
     """What an optimiser of optax calls its momentum, or None if it has none."""
     parameters = _parameters(name) or {}

@@ -32,15 +32,8 @@ class Sampler(Protocol):
     - `smooth`: whether b has no jumps: at a jump a run may rest where the mean update does not vanish.
     """
 
-    @property
-    def draws_all(self) -> bool:
-        """Whether every answer can be drawn."""
-        ...
-
-    @property
-    def smooth(self) -> bool:
-        """Whether the law has no jumps."""
-        ...
+    draws_all: bool
+    smooth: bool
 
     def log_law(self, log_policy: Array) -> Array:
         """Log-probabilities of the answers that are drawn."""

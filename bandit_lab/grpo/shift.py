@@ -9,7 +9,6 @@ import jax.numpy as jnp
 
 from bandit_lab._types import Array
 from bandit_lab.grpo.correction import NoCorrection
-from bandit_lab.grpo.estimator import group_rule
 from bandit_lab.grpo.sampler import OwnLaw, Sampler
 from bandit_lab.grpo.update import Learner
 
@@ -57,13 +56,13 @@ def shift_of(learner: Learner, theta: Array, behaviour: Array) -> tuple[Array, S
     log_old, log_policy = bandit.log_policy(behaviour), bandit.log_policy(theta)
     most = _LARGEST * math.log(jnp.finfo(log_policy.dtype).max)
     if weighs_tokens(learner):
-        apart = bandit.log_token_policy(theta) - bandit.log_token_policy(behaviour)  # type: ignore[attr-defined]
+        apart = bandit.log_token_policy(theta) - bandit.log_token_policy(behaviour)
     else:
         apart = log_policy - log_old
     ratio = jnp.exp(jnp.minimum(apart, most))
     if not resampled(learner):
         return jnp.exp(jnp.maximum(log_old, log_policy - most)), Shift(log_old, log_policy, ratio)
-    if hasattr(bandit, "log_token_policy"):
+    if bandit.log_token_policy is not None:
         tokens = bandit.log_token_policy(behaviour)
         laws = _token_laws(learner.sampler, tokens)
         log_drawn = jnp.sum(laws, axis=0)
@@ -94,24 +93,24 @@ def resampled(learner: Learner) -> bool:
 
 def weighs_tokens(learner: Learner) -> bool:
     """Whether the arms are sequences and the estimator looks at their tokens."""
-    return hasattr(learner.bandit, "log_token_policy") and hasattr(learner.estimator, "token_weights")
+    return learner.bandit.log_token_policy is not None and learner.estimator.token_weights is not None
 
 
 def weighs_groups(learner: Learner) -> bool:
     """Whether the actions of a group depend on each other beyond their advantages."""
-    return hasattr(learner.estimator, "of_group")
+    return learner.estimator.of_group is not None
 
 
 def counted(learner: Learner, shift: Shift, advantage: Array, share: Array | float) -> Array:
     """Coefficient of grad log pi of every action of one group, of the shape of `advantage`, or [L, ...] of tokens.
 
-    shift: at these actions. share: of each action in its group, see `GroupEstimator`.
+    shift: at these actions. share: of each action in its group, see `Estimator`.
     """
     estimator: Any = learner.estimator
     if weighs_groups(learner):
         shape = jnp.broadcast_shapes(advantage.shape, shift.ratio.shape)
         parts = (shift.log_policy, shift.log_old, advantage, jnp.asarray(share, advantage.dtype))
-        weights = group_rule(estimator)(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
+        weights = estimator.of_group(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
     elif weighs_tokens(learner):
         weights = advantage * estimator.token_weights(shift.ratio, advantage)
     else:

@@ -65,13 +65,14 @@ class Learner:
         _checks.non_negative("entropy_weight", self.entropy_weight)
         reuse_fits = self.staleness.block_synchronous or not self.batch_reuse
         _checks.require(reuse_fits, "batch_reuse", "false with a staleness model without blocks (lag)", True)
-        weights: list[Any] = [] if getattr(self.estimator, "ignores_ratio", False) else [self.estimator]
+        weights: list[Any] = [] if self.estimator.ignores_ratio else [self.estimator]
         weights += [] if isinstance(self.correction, NoCorrection) else [self.correction]
         expected = f"one that can draw every answer, as the weights {', '.join(map(repr, weights))} need"
         _checks.require(self.sampler.draws_all or not weights, "sampler", expected, self.sampler)
-        ordered = getattr(self.bandit, "lexicographic", False) or not hasattr(self.bandit, "log_token_policy")
+        own = isinstance(self.sampler, OwnLaw)
+        ordered = own or self.bandit.lexicographic or self.bandit.log_token_policy is None
         expected = "exact where sequences are not said to be in lexicographic order"
-        _checks.require(isinstance(self.sampler, OwnLaw) or ordered, "sampler", expected, self.sampler)
+        _checks.require(ordered, "sampler", expected, self.sampler)
 
 
 class State(NamedTuple):
@@ -174,11 +175,11 @@ def policy_gradient(
     """
     bandit, kl = learner.bandit, learner.kl_estimator
     at, tokens = behaviour if learner.estimator.at_snapshot else theta, signal.ndim == 3
-    log_probabilities = bandit.log_token_policy if tokens else bandit.log_policy  # type: ignore[attr-defined]
+    log_probabilities = bandit.log_token_policy if tokens else bandit.log_policy
     log_parts, pull_back = jax.vjp(log_probabilities, at)
     log_policy = jnp.sum(log_parts, axis=0) if tokens else log_parts
     share, log_share = (frequency, log_frequency) if kl.sampled else (jnp.exp(log_policy), log_policy)
-    if log_share is not None and hasattr(kl, "expected"):
+    if log_share is not None and kl.expected is not None:
         penalty = kl.expected(share, log_share, log_policy, bandit.reference_log_policy)
     else:
         penalty = share * kl.slope(log_policy, bandit.reference_log_policy)

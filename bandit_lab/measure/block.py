@@ -151,7 +151,7 @@ class LinearisedBlock:
         jacobian = self._at(self.x, here)[1][0]
         generator = np.random.default_rng(0)
         rule: Any = self.learner.optimizer  # a FrozenMomentOptimizer
-        for _ in range(2 if getattr(rule.inner, "elementwise", False) else 12):
+        for _ in range(2 if rule.inner.elementwise else 12):
             direction = self.basis @ generator.standard_normal(self.basis.shape[1])
             ahead, behind = (self._at(self.x + s * _STEP * direction, here)[0][0] for s in (1, -1))
             slope, predicted = (ahead - behind) / (2 * _STEP) + direction, jacobian @ direction

@@ -54,7 +54,7 @@ class DisplacedRuns(NamedTuple):
 
 def width_of(learner: Learner, dynamics: str) -> int:
     """Lanes of a block on one device."""
-    return COSTLY_WIDTH if getattr(learner.bandit, "costly", False) else WIDTH[dynamics]
+    return COSTLY_WIDTH if learner.bandit.costly else WIDTH[dynamics]
 
 
 Watch = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]

@@ -131,12 +131,6 @@ def freeze_second_moment(optimizer: Any, learning_rate: float, momentum: float, 
     return second_moment, tuple(fixed)
 
 
-def second_moment_leaves(optimizer: Any, learning_rate: float, momentum: float, size: int) -> tuple[int, ...]:
-    """Places of the second moments among the leaves of the optimiser's own state."""
-    roles = freeze_second_moment(optimizer, learning_rate, momentum, size)[0].roles
-    return tuple(i for i, role in enumerate(roles) if role == "second_moment")
-
-
 class SecondMoment(NamedTuple):
     """Stationary second moments: one array per leaf, how they were found, their largest relative standard error.
 

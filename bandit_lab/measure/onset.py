@@ -2,7 +2,7 @@
 
 Overshoot is exponentially small just beyond the onset, so the poles are identified instead: a linear recurrence is
 fitted to the displacement (Prony's method) and its dominant root is looked at. The onset is where that root stops being
-real and positive. `first_overshoot` is offered beside it, with its resolution, because it is what a person would see.
+real and positive.
 """
 
 import numpy as np
@@ -14,7 +14,6 @@ from bandit_lab.simulation.cells import as_cells
 
 ORDER = 3  # most poles of one mode at the sample points that have not died out: position, velocity, one snapshot
 SERIES_START = 2e-5  # displacement of time-series runs; even orders cancel between the two signs
-RESOLUTION = 1e-6  # least overshoot, as a share of the first displacement, that `first_overshoot` reports
 _NOISE = 1e-15 / SERIES_START  # rounding error of a displacement, relative to the first
 _RANK = 1e-7  # smallest singular value, relative to the largest, that counts as a further pole
 

@@ -130,7 +130,7 @@ def _weight_on_policy(learner: Learner) -> float | None:
         if weighs_tokens(learner):
             bandit: Any = learner.bandit
             tokens = jax.eval_shape(bandit.log_token_policy, bandit.initial_parameters).shape[0]
-            weights = estimator.token_weights(jnp.ones((tokens, 2)), signs)  # type: ignore[attr-defined]
+            weights = estimator.token_weights(jnp.ones((tokens, 2)), signs)
         else:
             weights = estimator.weight(jnp.ones(2), signs)
         first = float(weights.ravel()[0])

@@ -1,7 +1,7 @@
 """Many runs at once: exact mean dynamics and sampled groups."""
 
 from bandit_lab.simulation.dynamics import DYNAMICS, Drift, check_drift, drift_name, drift_of
-from bandit_lab.simulation.engine import PATHS, Route, Runs, Summary, Width, mean_curves, route, run, trajectories
+from bandit_lab.simulation.engine import PATHS, Route, Runs, Summary, Width, route, run, trajectories
 from bandit_lab.simulation.finite_group import finite_group
 from bandit_lab.simulation.mean_field import mean_field
 from bandit_lab.simulation.moments import UNIT, Moments, pool
@@ -21,7 +21,6 @@ __all__ = [
     "drift_name",
     "drift_of",
     "finite_group",
-    "mean_curves",
     "mean_field",
     "pool",
     "route",

@@ -1,6 +1,7 @@
 """The grid on the host: settings of every cell in the right types, and the names that key its random streams."""
 
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import jax
 import jax.numpy as jnp
@@ -19,24 +20,10 @@ class Cells(NamedTuple):
     fixed_point: np.ndarray
 
 
-def _crc_table() -> np.ndarray:
-    """What every last byte [256] adds to a CRC-32 (IEEE 802.3, bits reversed)."""
-    table = np.arange(256, dtype=np.uint32)
-    for _ in range(8):
-        table = np.where(table & 1, table >> 1 ^ np.uint32(0xEDB88320), table >> 1)
-    return table
-
-
-_CRC = _crc_table()
-
-
 def cell_identity(cells: Hyper) -> np.ndarray:
     """A 32-bit name [C] for every cell made from its settings alone; random streams are keyed by it."""
     columns = np.stack([np.asarray(column, np.float64) for column in cells], axis=1)
-    check = np.full(len(columns), 0xFFFFFFFF, np.uint32)
-    for byte in columns.view(np.uint8).T:  # CRC-32 of every row, as `zlib.crc32` has it
-        check = _CRC[(check ^ byte) & 0xFF] ^ (check >> 8)
-    return ~check
+    return np.fromiter(map(crc32, columns), np.uint32, len(columns))
 
 
 def as_cells(cells: Hyper) -> Hyper:

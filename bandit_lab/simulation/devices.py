@@ -18,14 +18,9 @@ from jax.sharding import Mesh, PartitionSpec
 AXIS = "devices"
 
 
-def every_device() -> Mesh:
-    """All devices of this process."""
-    return Mesh(np.array(jax.local_devices()), (AXIS,))
-
-
-def mesh_for(pieces: int) -> Mesh:
+def mesh_for(pieces: int | None = None) -> Mesh:
     """All devices of this process; for a single piece the first one alone."""
-    return every_device() if pieces > 1 else Mesh(np.array(jax.local_devices()[:1]), (AXIS,))
+    return Mesh(np.array(jax.local_devices()[: 1 if pieces == 1 else None]), (AXIS,))
 
 
 def on_every(mesh: Mesh, function: Callable, split: tuple[bool, ...]) -> Callable:

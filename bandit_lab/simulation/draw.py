@@ -27,24 +27,9 @@ class Group(NamedTuple):
     rewards: Array
 
 
-def draw_index(key: Array, weights: Array, shape: tuple[int, ...] = ()) -> Array:
-    """Indices with chance proportional to `weights` [..., n], by inverting their cumulative sum. `key` is consumed.
-
-    `shape`: of the result; it must broadcast against the leading axes of `weights`.
-    """
-    upper = jnp.cumsum(weights, axis=-1)
-    return _reached(jax.random.uniform(key, shape, weights.dtype) * upper[..., -1], upper[..., :-1])
-
-
 def _reached(level: Array, upper: Array) -> Array:
     """How many of the rising sums `upper` [..., n] a level [...] has reached."""
     return jnp.sum(level[..., None] >= upper, axis=-1, dtype=jnp.int32)
-
-
-def draw_arms(key: Array, policy: Array, size: int) -> Array:
-    """`size` arms [G] i.i.d. from `policy` [K] by inverting its cumulative distribution. `key` is consumed."""
-    upper = jnp.cumsum(policy)[:-1]
-    return _reached(jax.random.uniform(key, (size,), policy.dtype), upper)
 
 
 def draw_group(bandit: Bandit, key: Array, policy: Array, size: int) -> Group:
@@ -53,7 +38,8 @@ def draw_group(bandit: Bandit, key: Array, policy: Array, size: int) -> Group:
     context_key, arm_key, reward_key = jax.random.split(key, 3)
     # Not dtype=int32, which in double precision mode draws other numbers.
     context = jax.random.randint(context_key, (), 0, contexts).astype(jnp.int32) if contexts > 1 else jnp.int32(0)
-    arms = draw_arms(arm_key, policy[context], size)
+    upper = jnp.cumsum(policy[context])[:-1]
+    arms = _reached(jax.random.uniform(arm_key, (size,), policy.dtype), upper)
     return Group(context, arms, bandit.sample_rewards(reward_key, context, arms))
 
 
@@ -72,7 +58,8 @@ def draw_non_silent_group(bandit: Bandit, key: Array, policy: Array, size: int) 
     chance = jnp.sum(joint, axis=1)
     others = chance @ (1 - jnp.eye(num_values, dtype=chance.dtype))  # [X, U], 1 - chance
     differs = -jnp.expm1((size - 1) * jnp.log1p(-jnp.minimum(others, 1)))
-    start = draw_index(start_key, (chance * differs).reshape(-1))
+    upper = jnp.cumsum((chance * differs).reshape(-1))
+    start = _reached(jax.random.uniform(start_key, (), policy.dtype) * upper[-1], upper[:-1])
     context, first = start // num_values, start % num_values
     uniform = jax.random.uniform(place_key, (), policy.dtype)
     steps = jnp.log1p(-uniform * differs[context, first]) / jnp.log1p(-jnp.minimum(others[context, first], 1))

@@ -14,14 +14,14 @@ from bandit_lab.simulation.normal_law import check_nodes
 from bandit_lab.simulation.sampled import sampled
 
 
-def exact_at_this_size(learner: Learner) -> GradientFn:
+def _exact_at_this_size(learner: Learner) -> GradientFn:
     """The exact mean of finite groups: action by action, or over whole groups where the estimator weighs those."""
     return enumerated_group(learner) if weighs_groups(learner) else finite_group(learner)
 
 
 DYNAMICS: dict[str, Callable[[Learner], GradientFn]] = {
     "mean_field": mean_field,
-    "finite_group": exact_at_this_size,
+    "finite_group": _exact_at_this_size,
     "sampled": sampled,
 }
 
@@ -36,7 +36,7 @@ def drift_of(learner: Learner, dynamics: str) -> Drift:
       ValueError: unknown dynamics (the known ones are listed), or what `finite_group` raises.
     """
     _checks.choice("dynamics", dynamics, DYNAMICS)
-    exact = mean_field(learner) if dynamics == "mean_field" else exact_at_this_size(learner)
+    exact = mean_field(learner) if dynamics == "mean_field" else _exact_at_this_size(learner)
     unused = jax.random.key(0)
 
     def drift(theta: Array, behaviour: Array, kl_weight: Array) -> Array:

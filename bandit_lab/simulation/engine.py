@@ -16,7 +16,7 @@ from bandit_lab.grpo import Hyper, Learner, check_hyper
 from bandit_lab.simulation import fast, reference as reference_path
 from bandit_lab.simulation.cells import as_cells, prepare
 from bandit_lab.simulation.dynamics import DYNAMICS
-from bandit_lab.simulation.moments import check_first_seed
+from bandit_lab.simulation.moments import UNIT
 from bandit_lab.simulation.reference import WIDTH, Width
 from bandit_lab.simulation.results import Request, Route, Runs, Shard, Summary, gather
 
@@ -28,7 +28,6 @@ __all__ = [
     "Runs",
     "Summary",
     "Width",
-    "mean_curves",
     "route",
     "run",
     "trajectories",
@@ -102,7 +101,8 @@ def run(
         unknown dynamics, path or rng, more steps than the generator has numbers for.
     """
     _checks.integer("seeds", seeds, 1)
-    check_first_seed(first_seed)
+    _checks.integer("first_seed", first_seed, 0)
+    _checks.require(first_seed % UNIT == 0, "first_seed", f"a multiple of {UNIT} seeds", first_seed)
     cells = _checked(learner, dynamics, cells, steps, rng)
     ready = prepare(learner, cells, dtype, initial, reference, common_random_numbers)
     asked = Request(
@@ -134,11 +134,6 @@ def trajectories(
     for part in _parts(asked, path, rng, seed, None)[1]:
         rewards[part.cell, part.first : part.first + part.seeds] = part.rewards
     return rewards
-
-
-def mean_curves(learner: Learner, cells: Hyper, *, steps: int, initial: np.ndarray | None = None) -> np.ndarray:
-    """Expected reward [C, T + 1] of the mean update at an infinite group, in float64; arguments as in `run`."""
-    return run(learner, "mean_field", cells, steps=steps, dtype=np.float64, initial=initial, summary=False).reward_mean
 
 
 def _checked(learner: Learner, dynamics: str, cells: Hyper, steps: int, rng: str) -> Hyper:

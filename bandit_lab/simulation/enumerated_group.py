@@ -1,7 +1,7 @@
 """Finite groups whose actions depend on each other, exactly: summation over everything that a whole group can be.
 
-Where an estimator weighs the actions of a group against each other (`GroupEstimator`), one tagged action is not enough:
-the coefficients of all of them depend on every arm and reward that was drawn. A group of G is, but for its order, a
+Where an estimator weighs the actions of a group against each other (`of_group`), one tagged action is not enough: the
+coefficients of all of them depend on every arm and reward that was drawn. A group of G is, but for its order, a
 count of its K U pairs (arm, reward value), a multinomial; there are C(G + K U - 1, G) of them, so that this serves
 small groups only.
 """
@@ -15,7 +15,6 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab._numerics import log_of_powers
 from bandit_lab._types import Array
-from bandit_lab.bandits import num_contexts_and_arms
 from bandit_lab.grpo import Gradient, GradientFn, Learner, counted, policy_gradient, sees_batch, shift_of
 from bandit_lab.simulation.finite_group import MAX_COMPOSITIONS, compositions, counted_advantages, log_orders
 
@@ -32,7 +31,7 @@ def check_enumerated_group(learner: Learner) -> None:
         f"1, as estimator and advantage ({advantage}) see more than one action, {what}",
         learner.prompts,
     )
-    cells = num_contexts_and_arms(bandit)[1] * bandit.law.values.shape[0]
+    cells = bandit.reference_log_policy.shape[1] * bandit.law.values.shape[0]
     ways = comb(learner.group_size + cells - 1, cells - 1)
     _checks.require(
         ways <= MAX_COMPOSITIONS,
@@ -51,13 +50,13 @@ def enumerated_group(learner: Learner) -> GradientFn:
     """
     check_enumerated_group(learner)
     bandit, size, law = learner.bandit, learner.group_size, learner.bandit.law
-    num_arms, num_values = num_contexts_and_arms(bandit)[1], law.values.shape[0]
+    num_arms, num_values = bandit.reference_log_policy.shape[1], law.values.shape[0]
     counts = compositions(size, num_arms * num_values)  # [M, K U]
     log_ways = log_orders(counts)
     cells = np.array([np.repeat(np.arange(counts.shape[1]), row) for row in counts])  # [M, G]
     arms, values = np.divmod(cells, num_values)
     by_value = counts.reshape(-1, num_arms, num_values).sum(axis=1)
-    advantage = counted_advantages(learner.advantage, law.values, by_value, size)  # [M, U]
+    advantage = counted_advantages(learner.advantage, size)(law.values, by_value)  # [M, U]
     advantage = jnp.take_along_axis(advantage, values, axis=1)  # [M, G]
     drops = learner.advantage.drops_silent
     kept = ~np.all(values == values[:, :1], axis=1) if drops else np.ones(len(values), bool)

@@ -14,6 +14,7 @@ often as a multinomial of that context's law. Their order does not matter, so th
 W = C(G + U - 1, G) kinds of groups, again a multinomial, with the mean chances of the contexts.
 """
 
+from collections.abc import Callable
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -38,13 +39,13 @@ from bandit_lab.grpo import (
     shift_of,
     weighs_groups,
 )
-from bandit_lab.simulation.programs import bounded_jit
+from bandit_lab.simulation.programs import Kept
 
 MAX_COMPOSITIONS = 20_000
 MAX_TABLE = 50_000_000
 
 
-class RestOfBatch(NamedTuple):
+class _RestOfBatch(NamedTuple):
     """kinds: [W, U] counts of a group. log_orders: [W]. batches: [B, W] counts of kinds. log_ways: [B].
 
     groups: [B, P - 1, U] counts of all groups of each batch.
@@ -64,14 +65,14 @@ class RestOfBatch(NamedTuple):
         return jnp.exp(self.log_ways.astype(dtype) + log_of_powers(kinds, self.batches))
 
 
-def see_others(learner: Learner) -> bool:
+def _see_others(learner: Learner) -> bool:
     """Whether an action's advantage depends on groups besides its own."""
     return sees_batch(learner.advantage) and learner.prompts > 1
 
 
-def ways_of_others(learner: Learner) -> int:
+def _ways_of_others(learner: Learner) -> int:
     """B, the number of batches of other groups; 1 where they do not matter."""
-    if not see_others(learner):
+    if not _see_others(learner):
         return 1
     values = learner.bandit.law.values.shape[0]
     kinds = comb(learner.group_size + values - 1, values - 1)
@@ -97,7 +98,7 @@ def check_one_action_at_a_time(learner: Learner, what: str, batches: bool = Fals
     bandit, estimator, advantage = (type(part).__name__ for part in kinds)
     need(learner.bandit.exact_law, "dynamics", "a bandit with finitely many reward values", bandit)
     need(not weighs_groups(learner), "estimator", "one that weighs each action by itself", estimator)
-    one_group = not see_others(learner) or (batches and not learner.advantage.drops_silent)
+    one_group = not _see_others(learner) or (batches and not learner.advantage.drops_silent)
     need(one_group, "prompts", f"1, as the advantage {advantage} sees the whole batch,", learner.prompts)
 
 
@@ -106,42 +107,43 @@ def check_finite_group(learner: Learner) -> None:
     law, size = learner.bandit.law, learner.group_size
     check_one_action_at_a_time(learner, "finite_group", batches=True)
     num_values = law.values.shape[0]
-    ways = comb(size + num_values - 2, num_values - 1) * ways_of_others(learner)
-    groups = learner.prompts if see_others(learner) else 1
+    ways = comb(size + num_values - 2, num_values - 1) * _ways_of_others(learner)
+    groups = learner.prompts if _see_others(learner) else 1
     _checks.require(
         ways <= MAX_COMPOSITIONS and ways * num_values * groups <= MAX_TABLE,
         "group_size",
         f"at most {MAX_COMPOSITIONS} ways to share out a group's rewards for dynamics=finite_group "
         "(fewer reward values or a smaller group; dynamics=sampled has no such limit)",
         f"{ways} ways at group_size={size} with {num_values} reward values"
-        + (f" and {learner.prompts} prompts" if see_others(learner) else ""),
+        + (f" and {learner.prompts} prompts" if _see_others(learner) else ""),
     )
 
 
-@bounded_jit("advantage", "size")
-def counted_advantages(advantage: Advantage, values: Array, counts: np.ndarray, size: int) -> Array:
-    """Advantage [M, U] of every reward value [U] in groups of `size` with these counts [M, U]."""
-    return advantages(advantage, values[:, None], jnp.asarray(counts.T, values.dtype) / size, size).T
+@Kept
+def counted_advantages(advantage: Advantage, size: int) -> Callable[[Array, np.ndarray], Array]:
+    """(reward values [U], counts [M, U] of groups of `size`) -> the advantage of every value in each [M, U]."""
+    return jax.jit(
+        lambda values, n: advantages(advantage, values[:, None], jnp.asarray(n.T, values.dtype) / size, size).T
+    )
 
 
-@bounded_jit("advantage", "size")
-def _beside_others(advantage: Advantage, values: Array, own: np.ndarray, others: np.ndarray, size: int) -> Array:
-    """Advantage [M, B, U] of every reward value [U] in groups [M, U] beside the others of a batch [B, P - 1, U]."""
+@Kept
+def _beside_others(advantage: Advantage, size: int) -> Callable[[Array, np.ndarray, np.ndarray], Array]:
+    """(reward values [U], groups [M, U], the others of a batch [B, P - 1, U]) -> advantage of every value [M, B, U]."""
 
-    def one(group: Array, rest: Array) -> Array:
-        shares = jnp.concatenate([group[None], rest]).T / size
+    def one(values: Array, group: Array, rest: Array) -> Array:
+        shares = jnp.concatenate([group[None], rest]).astype(values.dtype).T / size
         return batch_advantages(advantage, values[:, None], shares, size)[:, 0]
 
-    beside = jax.vmap(jax.vmap(one, (None, 0)), (0, None))
-    return beside(jnp.asarray(own, values.dtype), jnp.asarray(others, values.dtype))
+    return jax.jit(jax.vmap(jax.vmap(one, (None, None, 0)), (None, 0, None)))
 
 
-def rest_of_batch(learner: Learner) -> RestOfBatch:
+def _rest_of_batch(learner: Learner) -> _RestOfBatch:
     """Everything that the other groups of a batch can look like."""
     kinds = compositions(learner.group_size, learner.bandit.law.values.shape[0])
     batches = compositions(learner.prompts - 1, len(kinds))
     groups = kinds[np.array([np.repeat(np.arange(len(kinds)), row) for row in batches])]
-    return RestOfBatch(kinds, log_orders(kinds), batches, log_orders(batches), groups)
+    return _RestOfBatch(kinds, log_orders(kinds), batches, log_orders(batches), groups)
 
 
 def log_orders(counts: np.ndarray) -> np.ndarray:
@@ -166,13 +168,13 @@ def finite_group(learner: Learner) -> GradientFn:
     law, num_values = bandit.law, bandit.law.values.shape[0]
     others = compositions(size - 1, num_values)
     log_ways = log_orders(others)
-    rest = rest_of_batch(learner) if see_others(learner) else None
+    rest = _rest_of_batch(learner) if _see_others(learner) else None
     columns = []
     for u, tagged in enumerate(np.eye(num_values, dtype=int)):
         if rest is None:
-            found = counted_advantages(learner.advantage, law.values, others + tagged, size)  # [M, U]
+            found = counted_advantages(learner.advantage, size)(law.values, others + tagged)  # [M, U]
         else:
-            found = _beside_others(learner.advantage, law.values, others + tagged, rest.groups, size)  # [M, B, U]
+            found = _beside_others(learner.advantage, size)(law.values, others + tagged, rest.groups)  # [M, B, U]
         columns.append(found[..., u].ravel())
     table = jnp.stack(columns, axis=-1)  # [M, U] or [M B, U]
     counts = np.ones(table.shape, bool)

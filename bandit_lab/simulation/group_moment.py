@@ -77,7 +77,7 @@ def group_moments(learner: Learner) -> MomentFn:
     tagged, columns, counts = np.eye(num_values, dtype=int), [], np.ones((ways, num_values, num_values), bool)
     for u, v in np.ndindex(num_values, num_values):
         whole = others + tagged[u] + tagged[v]
-        columns.append(counted_advantages(learner.advantage, law.values, whole, size)[:, u])
+        columns.append(counted_advantages(learner.advantage, size)(law.values, whole)[:, u])
         if learner.advantage.drops_silent:
             counts[:, u, v] = whole.max(axis=1) < size
     table = jnp.stack(columns, axis=-1).reshape(counts.shape)  # [M, U, U] of the first of the two tagged actions
@@ -115,6 +115,6 @@ def group_moments(learner: Learner) -> MomentFn:
 
 def _root_times_slope(kl: KL, root: Array, log_policy: Array, log_reference: Array) -> Array:
     """Root of each arm's probability [X, K] times the KL term's slope, whose square may be no number by itself."""
-    if hasattr(kl, "expected"):
+    if kl.expected is not None:
         return kl.expected(root, jnp.log(jnp.where(root > 0, root, 1)), log_policy, log_reference)
     return root * kl.slope(log_policy, log_reference)

@@ -28,7 +28,7 @@ def mean_field(learner: Learner) -> GradientFn:
 
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
         policy, shift = shift_of(learner, theta, behaviour)
-        chances, _, weighted = weighed_answers(learner, policy, shift)
+        chances, weighted = _weighed_answers(learner, policy, shift)
         frequency = policy / policy.shape[0]
         signal = frequency * jnp.sum(chances * weighted, axis=-1)
         ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency, shift.log_frequency)
@@ -37,8 +37,8 @@ def mean_field(learner: Learner) -> GradientFn:
     return gradient
 
 
-def weighed_answers(learner: Learner, policy: Array, shift: Shift) -> tuple[Array, Array, Array]:
-    """(probability of every reward [X, K or 1, U] given its arm, its advantage, what that becomes [.., X, K, U]).
+def _weighed_answers(learner: Learner, policy: Array, shift: Shift) -> tuple[Array, Array]:
+    """(probability of every reward [X, K or 1, U] given its arm, what its advantage becomes [.., X, K, U]).
 
     In infinite groups that the law `policy` [X, K] draws. shift: see `counted`, which is applied to the advantages.
     """
@@ -51,5 +51,5 @@ def weighed_answers(learner: Learner, policy: Array, shift: Shift) -> tuple[Arra
         advantage = batch_advantages(learner.advantage, law.values[:, None], value_law.T, None).T[:, None, :]
     if weighs_groups(learner):
         share = policy[..., None] * chances
-        return chances, advantage, jax.vmap(lambda *parts: counted(learner, *parts))(shift.spread(1), advantage, share)
-    return chances, advantage, counted(learner, shift.spread(1), advantage, 1.0)
+        return chances, jax.vmap(lambda *parts: counted(learner, *parts))(shift.spread(1), advantage, share)
+    return chances, counted(learner, shift.spread(1), advantage, 1.0)

@@ -27,12 +27,6 @@ class Moments(NamedTuple):
     square: np.ndarray
 
 
-def no_moments(cells: int, seeds: int, times: int) -> Moments:
-    """Moments of as many units as `seeds` take, with nothing in them yet."""
-    units = -(-seeds // UNIT)
-    return Moments(np.zeros(units), np.zeros((cells, units, times)), np.zeros((cells, units, times)))
-
-
 def merge(
     total: tuple[float, np.ndarray, np.ndarray], part: tuple[float, np.ndarray, np.ndarray]
 ) -> tuple[float, np.ndarray, np.ndarray]:
@@ -61,9 +55,3 @@ def pool(parts: Iterable[Moments]) -> tuple[np.ndarray, np.ndarray]:
     _checks.require(total is not None, "parts", "at least one range of seeds", _checks.NOTHING)
     count, mean, square = total  # type: ignore[misc]
     return mean, square if count == 1 else square / count  # of one seed many cells: a pass over them less
-
-
-def check_first_seed(first_seed: int) -> None:
-    """Raise ValueError unless a range of seeds may start there."""
-    _checks.integer("first_seed", first_seed, 0)
-    _checks.require(first_seed % UNIT == 0, "first_seed", f"a multiple of {UNIT} seeds", first_seed)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bandit_lab.grpo import Learner
 from bandit_lab.simulation.cells import Cells
-from bandit_lab.simulation.moments import UNIT, Moments, merge, no_moments, pool
+from bandit_lab.simulation.moments import UNIT, Moments, merge, pool
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,8 @@ class Shard(NamedTuple):
 
 def gather(parts: Iterable[Shard], cells: int, seeds: int, steps: int, watched: bool, route: Route) -> Runs:
     """Pool parts within their unit and then units, in their order, in float64."""
-    moments, shape = no_moments(cells, seeds, steps + 1), (cells, seeds)
+    shape, units = (cells, seeds), -(-seeds // UNIT)
+    moments = Moments(np.zeros(units), np.zeros((cells, units, steps + 1)), np.zeros((cells, units, steps + 1)))
     columns = [np.empty(shape, bool if name == "finite" else float) for name in Summary._fields]
     summary = Summary(*columns) if watched else None
     sizes, policies = np.zeros((cells, len(moments.seeds))), None

@@ -1,11 +1,9 @@
 from .ages import (
-    averaged_ages_onset as averaged_ages_onset,
     averaged_ages_threshold as averaged_ages_threshold,
     drawn_ages_threshold as drawn_ages_threshold,
     in_turn as in_turn,
     safe_by_largest_age as safe_by_largest_age,
     safe_by_mean_age as safe_by_mean_age,
-    uniform_ages_threshold as uniform_ages_threshold,
 )
 from .block_map import (
     LinearLoop as LinearLoop,
@@ -28,9 +26,7 @@ from .conventions import (
     mean_age as mean_age,
 )
 from .discrete import (
-    discrete_response as discrete_response,
     fastest_update as fastest_update,
-    pole_response as pole_response,
     poles as poles,
 )
 from .fixed_points import (
@@ -48,10 +44,8 @@ from .fluctuation import (
     spectrum as spectrum,
 )
 from .gradient_noise import (
-    bernoulli_outcomes as bernoulli_outcomes,
     binary_covariance as binary_covariance,
     centred_covariance as centred_covariance,
-    fixed_outcomes as fixed_outcomes,
     leading_covariance as leading_covariance,
     reward_atoms as reward_atoms,
 )
@@ -73,7 +67,6 @@ from .oscillator import (
 from .random_ages import (
     averaged_threshold as averaged_threshold,
     geometric_weights as geometric_weights,
-    mean_square_radius as mean_square_radius,
     mean_square_threshold as mean_square_threshold,
 )
 from .sampler import (
@@ -102,7 +95,6 @@ from .stability import (
 from .stationary import (
     Stationary as Stationary,
     logit_std as logit_std,
-    reused_batch_variance as reused_batch_variance,
     reward_std as reward_std,
     small_step_variance as small_step_variance,
     stationary_covariance as stationary_covariance,

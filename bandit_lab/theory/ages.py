@@ -103,29 +103,6 @@ def averaged_ages_threshold(weights: ArrayLike, momentum: float, convention: Con
     return min((one for one in crossings if one.kappa > 0), key=lambda one: one.kappa)
 
 
-def averaged_ages_onset(weights: ArrayLike, momentum: float, convention: Convention = "heavy_ball") -> float:
-    """Least kappa = eta K at which the dominant multiplier of the averaged drift is not real and positive.
-
-    weights: [S + 1] shares of the ages 0..S. Raises ValueError as `averaged_ages_threshold` does, and for Nesterov.
-    """
-    _checks.choice("convention", convention, tuple(one for one in CONVENTIONS if one != "nesterov"))
-    shares, mu = _shares_of(weights), _checks.momentum("momentum", momentum)
-
-    def kappa(r: np.ndarray) -> np.ndarray:  # Q(1/r) by powers of r, which stay below 1
-        old = np.polynomial.polynomial.polyval(r, shares[::-1])
-        return np.asarray((1 - r) * (r - mu) * r ** (shares.size - 2) / (gain(mu, convention) * old))
-
-    low, high = mu, 1.0
-    if mu == 0 and shares.size == 1:
-        return 1.0  # kappa(r) = 1 - r
-    while high - low > 1e-13 * high:
-        grid = np.linspace(low, high, 402)[1:-1]
-        best = int(np.argmax(kappa(grid)))
-        step = (high - low) / 401
-        low, high = max(grid[best] - step, mu), min(grid[best] + step, 1.0)
-    return float(kappa(np.asarray(0.5 * (low + high))))
-
-
 def safe_by_mean_age(weights: ArrayLike, momentum: float) -> float:
     """Lower bound of the averaged threshold from the mean age alone: min((1-mu)/abar, 2(1+mu)); heavy ball."""
     shares, mu = _shares_of(weights), _checks.momentum("momentum", momentum)
@@ -136,12 +113,6 @@ def safe_by_mean_age(weights: ArrayLike, momentum: float) -> float:
 def safe_by_largest_age(oldest: int, momentum: float, convention: Convention = "heavy_ball") -> float:
     """Lower bound of the averaged threshold from the largest age S alone: the threshold of the constant age S."""
     return exact("lag", _checks.integer("oldest", oldest, 0), momentum, convention).kappa
-
-
-def uniform_ages_threshold(ages: int) -> float:
-    """2 n sin^2(pi/(2n)): averaged uniform ages 0..n-1 at momentum 0. Raises ValueError for n < 1."""
-    number = _checks.integer("ages", ages, 1)
-    return float(2 * number * np.sin(np.pi / (2 * number)) ** 2)
 
 
 def in_turn(ages: int, momentum: float, convention: Convention = "heavy_ball") -> float:

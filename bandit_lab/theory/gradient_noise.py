@@ -57,16 +57,6 @@ def reward_atoms(policy: np.ndarray, outcomes: list[list[tuple[float, float]]]) 
     return Atoms(np.array(score), np.array(reward, float), np.array(weight))
 
 
-def bernoulli_outcomes(success: np.ndarray) -> list[list[tuple[float, float]]]:
-    """Outcome lists of arms with success probabilities `success` [K]; 0 and 1 are deterministic."""
-    return [[(1.0, float(p)), (0.0, 1.0 - float(p))] for p in success]
-
-
-def fixed_outcomes(rewards: np.ndarray) -> list[list[tuple[float, float]]]:
-    """Outcome lists of noise-free arms with rewards [K]."""
-    return [[(float(r), 1.0)] for r in rewards]
-
-
 def binary_covariance(
     law: GroupLaw, success: np.ndarray, policy: np.ndarray, penalty: np.ndarray | None = None
 ) -> np.ndarray:

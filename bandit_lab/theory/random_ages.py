@@ -18,7 +18,6 @@ decay typically while their mean square grows. The Lyapunov exponent is estimate
 """
 
 import numpy as np
-import scipy
 
 from bandit_lab import _checks
 from bandit_lab._root import root
@@ -104,41 +103,3 @@ def mean_square_threshold(mean_age: float, momentum: float, convention: Conventi
     values = np.array([excess(g) for g in grid])
     i = int(np.argmax(values >= 0))
     return float(np.exp(root(excess, grid[i - 1], grid[i])))
-
-
-def mean_square_radius(
-    kappa: float, weights: np.ndarray, momentum: float, convention: Convention = "heavy_ball"
-) -> float:
-    """Growth per step of the mean square under any age law `weights` [M + 1] (ages 0..M), by the moment operator.
-
-    S -> sum_k p_k A_k S A_k^T on the covariance of (x_t, w_t, x_{t-1}, ..., x_{t-M}); a positive operator, so its
-    largest eigenvalue is real and is the spectral radius.
-    """
-    weights = np.asarray(weights, float)
-    ages, loop = len(weights) - 1, LinearLoop(0.0, 1.0, momentum, "lag", convention)
-    one, force = loop.step(kappa)
-    size = ages + 2
-    place = np.array([0, *range(2, size)])
-    mean = np.zeros((size, size))
-    mean[:2, :2] = one
-    mean[:2, place] += np.outer(force[:, 0], weights)
-    if ages:
-        mean[2, 0] = 1.0
-    mean[np.arange(3, size), np.arange(2, size - 1)] = 1.0
-    kick = np.zeros(size)
-    kick[:2] = force[:, 0]
-
-    def apply(flat: np.ndarray) -> np.ndarray:
-        moment = flat.reshape(size, size)
-        seen = moment[np.ix_(place, place)]
-        spread = weights @ np.diag(seen) - weights @ seen @ weights
-        return (mean @ moment @ mean.T + spread * np.outer(kick, kick)).ravel()
-
-    if size * size < 30:
-        dense = np.array([apply(row) for row in np.eye(size * size)]).T
-        return float(np.abs(np.linalg.eigvals(dense)).max())
-    operator = scipy.sparse.linalg.LinearOperator((size * size, size * size), matvec=apply, dtype=float)
-    top = scipy.sparse.linalg.eigs(
-        operator, k=1, which="LM", v0=np.eye(size).ravel(), return_eigenvectors=False, tol=1e-12
-    )
-    return float(np.abs(top[0]))

@@ -19,7 +19,6 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.theory.block_map import LinearLoop, Matrix, ones_complement
-from bandit_lab.theory.conventions import block_sums
 from bandit_lab.theory.stability import spectral_radius
 
 
@@ -108,18 +107,6 @@ def _propagate(
 def small_step_variance(learning_rate: float, stiffness: float, momentum: float, noise: float) -> float:
     """Its small-step limit eta s^2/(2 K (1-mu)), the same for every staleness model: a temperature."""
     return learning_rate * noise / (2 * stiffness * (1 - momentum))
-
-
-def reused_batch_variance(
-    learning_rate: float, stiffness: float, momentum: float, noise: float, refresh_interval: int
-) -> float:
-    """Var(x) [logit^2] at block points, model `refresh`, heavy ball, one batch per block of N steps (see module)."""
-    m, push, _, drift = block_sums(refresh_interval, momentum)
-    kappa, full = learning_rate * stiffness, refresh_interval * push
-    trace, det = 1 + m - kappa * drift, m + kappa * (full - drift)
-    first, second = drift, full - drift
-    top = (1 + det) * (first**2 + second**2) + 2 * trace * first * second
-    return learning_rate**2 * noise * top / ((1 - det) * kappa * full * (2 * (1 + m) - kappa * (2 * drift - full)))
 
 
 def reward_std(policy: np.ndarray, means: np.ndarray, covariance: Matrix) -> float:

@@ -86,7 +86,7 @@ def mean_age_law(
     return leading_order(max(mean_age(model, refresh_interval) - ahead, 0.0), momentum, convention)
 
 
-def delay_form(model: Model, refresh_interval: int) -> tuple[int, int]:
+def _delay_form(model: Model, refresh_interval: int) -> tuple[int, int]:
     """(n, d): block length and number of blocks behind, see the module docstring; lag 0 is on-policy.
 
     Raises ValueError for an unknown model.
@@ -108,7 +108,7 @@ def exact(
     """
     check_loop(model, refresh_interval, momentum, convention)
     _checks.require(abs(angle) < math.pi / 2, "angle", "radians in (-pi/2, pi/2)", angle)
-    length, behind = delay_form(model, refresh_interval)
+    length, behind = _delay_form(model, refresh_interval)
     sums = block_sums(length, momentum, convention)
     if behind == 0 and angle == 0:
         crossing = _closed_form(sums, length, momentum)
@@ -126,7 +126,7 @@ def oscillation_onset(
     Derived in this module.
     """
     check_loop(model, refresh_interval, momentum, convention)
-    length, behind = delay_form(model, refresh_interval)
+    length, behind = _delay_form(model, refresh_interval)
     sums = block_sums(length, momentum, convention)
     scale = gain(momentum, convention)
     if behind == 0:

@@ -25,8 +25,8 @@ from bandit_lab import _checks
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.style import put_above
 from bandit_lab.app.result import Figure, Result, Table
-from bandit_lab.app.settings.schema import RunSettings, setting
-from bandit_lab.app.terminal.progress import Progress, ProgressCallback
+from bandit_lab.app.settings.config import RunSettings, setting
+from bandit_lab.app.terminal.output import Progress, ProgressCallback
 from experiments.grading import scores as scoring
 from experiments.grading.reward_only import RewardOnly, features, train
 from experiments.grading.scores import ScoredRun, grades, lacking
@@ -67,8 +67,8 @@ class Panel:
 
     def by(self, classifier: RewardOnly) -> list[ScoredRun]:
         """The same runs with the verdicts of the classifier that sees only the reward curve."""
-        found = classifier.found(self.features)
-        return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, found, strict=True)]
+        named = classifier.found(self.features)
+        return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, named, strict=True)]
 
 
 def judge(runs: Sequence[Simulated], limits: dict[str, float], advance: ProgressCallback) -> Panel:

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo.estimator.base import TokenMean, clipped_weight, register_estimator
+from bandit_lab.grpo.estimator.base import Estimator, TokenMean, clipped_weight, register_estimator
 
 
 @register_estimator("decoupled")
@@ -40,7 +40,7 @@ class Decoupled(TokenMean):
 
 @register_estimator("m2po")
 @dataclass(frozen=True)
-class M2PO:
+class M2PO(Estimator):
     """A pi/pi_old grad log pi of the actions that are kept: the largest |log pi/pi_old| are left out until the mean of
     its square over the others is at most `threshold`.
 

@@ -26,12 +26,17 @@ def draw_course(panel: Axes, results: Results) -> None:
             linewidth=0.9,
             label=f"groups of {results.setting.group_size}, rate {rate:g}",
         )
+        crossed, fell = at[shown[at] >= 2 / rate][0], at[at <= at[-1] - results.setting.throws.after][-1]
+        marks = (crossed, "o", "none"), (fell, "v", colour)
+        for place, marker, face in marks:
+            look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 6, "markerfacecolor": face}
+            panel.plot(rate * place, shown[place], **look)
         panel.axhline(2 / rate, color=colour, linewidth=0.6, linestyle="--")
         sheet.name_level(panel, 2 / rate, f"2/{rate:g}", color=colour)
     panel.set(yscale="log", xlim=(0, 14), ylim=(0.15, 300))
     panel.set(xlabel="learning rate times updates", ylabel="stiffness K")
     panel.legend(loc="upper left", fontsize=6.5)
-    panel.set_title("Stiffness grows; at 2/rate a run is thrown back")
+    panel.set_title("K grows, crosses 2/rate (circle), is thrown (triangle)")
 
 
 def draw_crossings(panel: Axes, results: Results) -> None:

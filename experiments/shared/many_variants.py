@@ -17,8 +17,8 @@ from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, init
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.cells import typed_cells
-from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import Stride, rollout
+from experiments.shared.programs import bounded_jit
 
 Learners = tuple[Learner, ...]
 

@@ -8,12 +8,11 @@ told from a rise in two steps, nor can a spectrum that only climbs towards them.
 the false-alarm rate is the stated one up to the error of the fitted rho.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from grpo_clinic import noise
-from grpo_clinic.fitting import engine, quality
+from grpo_clinic.fitting import engine
 from grpo_clinic.fitting.shapes import SHAPES, Shape
 from grpo_clinic.readers.record import Floats
 from numpy.typing import NDArray
@@ -26,8 +25,6 @@ _SHORTEST, _FEWEST_CYCLES = 5.0, 6
 """Logging intervals in the shortest period, cycles in the curve at the longest."""
 _COARSE = 64
 """Points that the monotone laws are fitted to."""
-_TOGETHER = 8
-"""Curves fitted at once: arrays of more do not stay in the cache."""
 _BATCH, _ENOUGH = 50, 10
 """Surrogates drawn at a time, and larger ones among them from which no more are drawn."""
 
@@ -52,18 +49,15 @@ class Oscillation:
         return float(np.sqrt(8 * self.share * np.var(self.residual)))
 
 
-def monotone_laws(time: Floats, rewards: Floats) -> list[tuple[str, Floats]]:
-    """The monotone law with the smallest AICc on each of C curves [C, n], time starting at 0, and its shape [q].
+def monotone_law(time: Floats, reward: Floats) -> tuple[str, Floats]:
+    """The monotone law with the smallest AICc on a curve [n], time starting at 0, and its shape [q].
 
     Fitted to at most 64 means of neighbours: what it is taken off for is slower than that.
     """
     block = -(-time.size // _COARSE)
-    whole = time.size // block * block
-    t = time[:whole].reshape(-1, block).mean(axis=-1)
-    r = rewards[:, :whole].reshape(len(rewards), -1, block).mean(axis=-1)
-    surfaces = [engine.fit(SHAPES[law], t, r) for law in MONOTONE]
-    best = np.argmin([quality.aicc(surface) for surface in surfaces], axis=0)
-    return [(MONOTONE[k], surfaces[k].theta[c]) for c, k in enumerate(best)]
+    t, r = (one[: time.size // block * block].reshape(-1, block).mean(axis=-1) for one in (time, reward))
+    best = min((engine.fit(SHAPES[law], t, r) for law in MONOTONE), key=lambda one: one.aicc)
+    return best.shape.name, best.theta
 
 
 def oscillation_test(step: Floats, reward: Floats, surrogates: int = 499, seed: int = 0) -> Oscillation:
@@ -72,18 +66,8 @@ def oscillation_test(step: Floats, reward: Floats, surrogates: int = 499, seed: 
     Surrogates are drawn until ten exceed what was observed, or all are drawn (Besag and Clifford 1991): small p-values
     are multiples of 1/(surrogates + 1), and a large one costs few surrogates.
     """
-    return oscillation_tests(step, reward[None], surrogates, [seed])[0]
-
-
-def oscillation_tests(step: Floats, rewards: Floats, surrogates: int, seeds: Iterable[int]) -> list[Oscillation]:
-    """The same for C curves [C, n] on common steps, with a seed each: the laws are fitted several at once."""
-    time = step - step[0]
-    parts = [rewards[i : i + _TOGETHER] for i in range(0, len(rewards), _TOGETHER)]
-    laws = [law for part in parts for law in monotone_laws(time, part)]
-    return [
-        _tested(step, reward, law, _tangent(SHAPES[law], theta, time), surrogates, seed)
-        for reward, (law, theta), seed in zip(rewards, laws, seeds, strict=True)
-    ]
+    law, theta = monotone_law(step - step[0], reward)
+    return _tested(step, reward, law, _tangent(SHAPES[law], theta, step - step[0]), surrogates, seed)
 
 
 def _tested(step: Floats, reward: Floats, law: str, tangent: Floats, surrogates: int, seed: int) -> Oscillation:

@@ -9,15 +9,13 @@ from typing import Any
 import jax
 
 from bandit_lab import _checks
-from bandit_lab._text import one_of
+from bandit_lab._checks import one_of
 from bandit_lab.app import plugins
 from bandit_lab.app.folder import store
 from bandit_lab.app.result import Result
 from bandit_lab.app.runner import compute_into, default_folder
-from bandit_lab.app.settings.schema import RunSettings, default_of, listed
-from bandit_lab.app.terminal.errors import Incomplete
-from bandit_lab.app.terminal.output import say, tell
-from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.app.settings.config import RunSettings, listed
+from bandit_lab.app.terminal.output import Progress, say, tell
 
 OK, INCOMPLETE, BAD_INPUT = 0, 1, 2
 """Exit codes, as of the package's commands."""
@@ -65,13 +63,12 @@ def run(
         tell(f"{name}: {' '.join(str(error).split())}")
         return BAD_INPUT
     try:
-        compute_into(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
-    except Incomplete as error:
-        tell(f"{name}: {error}")
-        return INCOMPLETE
+        report = compute_into(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
     finally:
         say(str(folder))
-    return OK
+    if report.incomplete:
+        tell(f"{name}: {report.incomplete}")
+    return INCOMPLETE if report.incomplete else OK
 
 
 def read(schema: type[Any], arguments: Sequence[str]) -> Any:
@@ -94,6 +91,6 @@ def read(schema: type[Any], arguments: Sequence[str]) -> Any:
 
 
 def _help(about: str, schema: type[Any]) -> str:
-    settings = [one for _, one in listed(schema)]
-    lines = [f"  {one.name}={json.dumps(default_of(one))}".ljust(34) + f"  {one.metadata['help']}" for one in settings]
+    settings = [(f"{key}={json.dumps(usual)}", one.metadata["help"]) for key, one, usual in listed(schema)]
+    lines = [f"  {option}".ljust(34) + f"  {text}" for option, text in settings]
     return "\n".join([about.strip(), "", "Settings, as key=value:", *lines])

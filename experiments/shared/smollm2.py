@@ -194,15 +194,15 @@ class Update:
             parts.append((self._divergence(logs), torch.full_like(p, -self.kl_weight * share)))
         return torch.autograd.grad([a for a, _ in parts], place, [b for _, b in parts], create_graph=graph)[0]
 
-    def sampled(self, lora: Tensor, source: torch.Generator, *, kl: bool = True) -> Tensor:
-        """The update [D] of one group per question, drawn from the policy itself. kl: with the KL's part."""
+    def sampled(self, lora: Tensor, source: torch.Generator) -> Tensor:
+        """The update [D] of one group per question, drawn from the policy itself."""
         place = lora.detach().requires_grad_(True)
         logs = self.log_policy(place)
         drawn = torch.multinomial(logs.detach().exp(), self.group_size, True, generator=source)
         rewards = (drawn == self.right[:, None]).double()
         spread = rewards.std(-1, correction=0, keepdim=True)
         advantages = torch.where(spread > 0, (rewards - rewards.mean(-1, keepdim=True)) / spread.clamp(min=1e-9), 0.0)
-        gain = (advantages * logs.gather(1, drawn)).mean() - kl * self.kl_weight * self._divergence(logs).mean()
+        gain = (advantages * logs.gather(1, drawn)).mean() - self.kl_weight * self._divergence(logs).mean()
         return torch.autograd.grad(gain, place)[0]
 
     def product(self, lora: Tensor, **parts: bool) -> Callable[[Tensor], Tensor]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab._text import install
+from bandit_lab._checks import install
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when the libraries are imported
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")

@@ -6,14 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from bandit_lab.app.chunks import Attempt, ChunkStore, run_chunks
-from bandit_lab.app.engine import ENGINES
-from bandit_lab.app.engine.dask import _local_cluster, gpus
+from bandit_lab.app.engine.dask import _local_cluster
 
 pytest.importorskip("distributed", reason="the optional package distributed is not installed")
 
@@ -150,30 +148,6 @@ def cluster(tmp_path):
         process.communicate()
 
 
-PLUGIN = """from bandit_lab.bandits import k_arm, register_bandit
-from beside_it import REWARDS
-
-@register_bandit("brought")
-def brought():
-    return k_arm(REWARDS)
-"""
-
-
-@pytest.mark.nightly
-def test_a_plug_in_travels_to_a_cluster_that_does_not_have_it(tmp_path, cluster):
-    file, _, worker = cluster
-    place = tmp_path / "mine"
-    place.mkdir()
-    (place / "brings_one.py").write_text(PLUGIN)
-    (place / "beside_it.py").write_text("REWARDS = (0.8, 0.3)\n")
-    more = ("plugins=[brings_one]", "bandit=brought")
-    worker()
-    code, _, err = ended(sweep("far", *more, "engine=dask", f"engine.scheduler_file={file}", cwd=place))
-    assert (code, err) == (0, "")
-    assert ended(sweep("near", *more, cwd=place))[0] == 0
-    assert files(place / "far") == files(place / "near")
-
-
 @pytest.mark.nightly
 def test_a_scheduler_that_dies_loses_nothing(tmp_path, alone, cluster):
     file, scheduler, worker = cluster
@@ -193,7 +167,7 @@ def test_nobody_without_the_key_is_served_by_a_local_cluster():
     """A scheduler runs what it is sent as this user: another process that finds its port must not get in."""
     from distributed import Client
 
-    with _local_cluster(1, []) as cluster:
+    with _local_cluster(1) as cluster:
         address = cluster.scheduler_address
         assert address.startswith("tls://127.0.0.1")
         for other in (address, address.replace("tls", "tcp")):
@@ -230,48 +204,3 @@ def test_chunks_that_an_engine_gives_back_in_another_order_are_kept_under_their_
     assert [store.load(report.keys[number])["number"].item() for number in (0, 1, 2, 4)] == [0, 1, 2, 4]
     again = run_chunks(store, pieces, lambda done, total: None, backwards)
     assert (again.found, again.computed, again.failed) == (4, 0, {3: "too hot"})
-
-
-def test_every_worker_of_this_machine_has_a_gpu_of_its_own(monkeypatch):
-    """More workers than GPUs take turns."""
-    from distributed import Client
-
-    monkeypatch.setattr("bandit_lab.app.engine.dask.gpus", lambda: ["0", "1"])
-    with (
-        ENGINES.build("dask", {"workers": 3})._place() as (_, cluster),
-        Client(cluster, set_as_default=False) as client,
-    ):
-        client.wait_for_workers(3, timeout=60)
-        seen = client.run(lambda: os.environ.get("CUDA_VISIBLE_DEVICES"))
-    assert sorted(seen.values()) == ["0", "0", "1"]
-
-
-def test_gpus_are_listed_without_jax(tmp_path, monkeypatch):
-    """Whole ones, of a tool that lists parts of them too, where JAX has its package for them."""
-    lines = ["GPU 0: H100 (UUID: GPU-0a)", "  MIG 1g.10gb Device 0: (UUID: MIG-c)", "GPU 1: H100 (UUID: GPU-1a)"]
-    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\necho '" + "\n".join(lines) + "'\n")
-    (tmp_path / "nvidia-smi").chmod(0o755)
-    here = {"PATH": str(tmp_path)}
-    package = metadata.EntryPoint("xla_cuda12", "jax_plugins.xla_cuda12", "jax_plugins")
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [package])
-    assert gpus(here) == ["GPU-0a", "GPU-1a"]
-    assert gpus(here | {"CUDA_VISIBLE_DEVICES": "2, 0"}) == ["2", "0"]
-    assert gpus(here | {"JAX_PLATFORMS": "cpu"}) == []
-
-
-@pytest.mark.nightly
-def test_workers_measure_the_experiments_and_the_client_keeps_what_they_found(tmp_path):
-    """Numbers, claims and pictures of one process; a worker that is killed is replaced."""
-    drafts = ("reproduce", "two_detectors", "overdamped_limit")
-    process = started(["bandit_lab", *drafts, f"run_dir={tmp_path / 'dask'}", f"cache={tmp_path / 'one'}", *WORKERS])
-    wait_for(lambda: [one for one in computing(process) if one.cpu_times().user > 3], process)  # it has begun
-    max(computing(process), key=lambda one: one.cpu_times().user).kill()
-    code, _, err = ended(process)
-    assert (code, err) == (0, "")
-    assert (
-        ended(started(["bandit_lab", *drafts, f"run_dir={tmp_path / 'here'}", f"cache={tmp_path / 'other'}"]))[0] == 0
-    )
-    assert files(tmp_path / "dask") == files(tmp_path / "here")
-    for path in (tmp_path / "here").iterdir():
-        if path.suffix in (".csv", ".png"):
-            assert (tmp_path / "dask" / path.name).read_bytes() == path.read_bytes(), path.name

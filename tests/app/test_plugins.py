@@ -1,16 +1,13 @@
 """Variants from outside: modules, entry points, their settings, and mistakes in them, each of which is one line."""
 
-import json
 import sys
 
 import composing
 import pytest
 from omegaconf import OmegaConf
-from turning import ESCORT
 
 from bandit_lab.app import plugins
 from bandit_lab.app.cli import main
-from bandit_lab.theory import exact
 
 BANDIT = """
 from bandit_lab.bandits import k_arm, register_bandit
@@ -74,14 +71,6 @@ def test_a_module_of_the_working_directory_brings_its_own_settings(folder):
     }
 
 
-def test_a_yaml_beside_the_module_is_its_settings(folder):
-    (folder / "plug_b.py").write_text(BANDIT.format(name="plug_b"))
-    (folder / "conf" / "bandit").mkdir(parents=True)
-    (folder / "conf" / "bandit" / "plug_b.yaml").write_text("name: plug_b\nshift: 0.3\n")
-    plugins.load(["plug_b"])
-    assert dict(composed("bandit=plug_b").bandit) == {"name": "plug_b", "shift": 0.3}
-
-
 def test_an_installed_package_announces_its_module(folder, capsys):
     (folder / "plug_c.py").write_text(BANDIT.format(name="plug_c"))
     (folder / "plug_c-1.0.dist-info").mkdir()
@@ -114,20 +103,6 @@ def test_a_mistake_in_a_module_is_one_line(folder, source, words, capsys, monkey
     said = capsys.readouterr()
     assert (said.out, said.err.count("\n")) == ("", 1)
     assert all(word in said.err for word in words), said.err
-
-
-def test_a_policy_whose_neutral_direction_turns_has_the_thresholds_that_are_predicted(folder, capsys):
-    """p ~ theta^2; the prediction is by differentiation, the measurement by displaced runs."""
-    (folder / "plug_escort.py").write_text(ESCORT)
-    few = ["sweep.refresh_interval=[2]", "sweep.momentum=[0.5]", "sweep.learning_rate={num: 8}", "pictures=false"]
-    asked = ["sweep", "plugins=[plug_escort]", "bandit=escort", "dynamics=mean_field", *few, "run_dir=run"]
-    assert main([*asked, "quiet=true"]) == 0
-    assert "Note: neutral directions of this policy turn" in " ".join(capsys.readouterr().out.split())
-    found = json.loads((folder / "run" / "summary.json").read_text())
-    assert abs(found["threshold"][0]["relative_error"]) < 1e-4
-    assert abs(found["transition"][0]["relative_error"]) < 1e-3
-    # The stiffness is twice that of the softmax over p (1 - p), see tests/measure/test_neutral.py.
-    assert found["threshold"][0]["exact"] == pytest.approx(exact("refresh", 2, 0.5).kappa / 2.6863918, rel=1e-6)
 
 
 def test_an_unknown_option_of_a_plugin_is_named(folder, capsys):

@@ -10,7 +10,7 @@ import pytest
 import xarray
 
 from bandit_lab.app.folder import results
-from bandit_lab.app.folder.results import CHUNK, ArrayType, Stream, chunk_shape
+from bandit_lab.app.folder.results import CHUNK, Stream, chunk_shape
 
 DIMS = ("momentum", "kl_weight", "refresh_interval", "learning_rate")
 SHAPES = [(3, 1, 4, 5), (2, 1, 300, 1000), (1, 1, 1, 3, 200_000)]
@@ -30,8 +30,8 @@ def stream(shape, calls: list) -> tuple[Stream, np.ndarray]:
         return {"number": part.astype(float), "parity": (part % 2).astype(np.int8)}
 
     columns = {
-        "number": ArrayType(np.dtype(float), {"units": "1"}),
-        "parity": ArrayType(np.dtype(np.int8), {"units": "1"}),
+        "number": (np.dtype(float), {"units": "1"}),
+        "parity": (np.dtype(np.int8), {"units": "1"}),
     }
     return Stream((*DIMS[: len(shape) - 1], "seed"), shape, columns, read), values.reshape(shape)
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from turning import build_escort, build_product
 
-from bandit_lab.bandits import BANDITS, Bandit, expected_reward, k_arm, num_contexts_and_arms, two_arm
+from bandit_lab.bandits import BANDITS, Bandit, expected_reward, k_arm, two_arm
 
 EXAMPLES = {"two_arm": {}, "k_arm": {"rewards": (0.9, 0.5, 0.1)}}
 
@@ -19,7 +19,7 @@ EXAMPLES = {"two_arm": {}, "k_arm": {"rewards": (0.9, 0.5, 0.1)}}
 def test_protocol_shapes_and_normalisation(name):
     bandit = BANDITS[name](**EXAMPLES.get(name, {}))
     assert isinstance(bandit, Bandit)
-    contexts, arms = num_contexts_and_arms(bandit)
+    contexts, arms = bandit.reference_log_policy.shape
     theta = jax.random.normal(jax.random.key(0), bandit.initial_parameters.shape)
     policy = jnp.exp(bandit.log_policy(theta))
     assert policy.shape == (contexts, arms)
@@ -72,12 +72,9 @@ def test_two_logits_move_the_gap_twice_as_fast_as_one():
     ("build", "words"),
     [
         (lambda: k_arm((0.5,)), ("bandit.rewards", "at least 2 arms")),
-        (lambda: two_arm((0.5, 0.2, 0.1)), ("bandit.rewards", "2 arms")),
         (lambda: k_arm((0.5, 1.2)), ("bandit.rewards[1]", "[0, 1]", "1.2")),
         (lambda: k_arm((0.5, float("nan"))), ("bandit.rewards[1]", "finite")),
-        (lambda: k_arm((0.5, 0.1), reference_logits=(0.0, float("inf"))), ("bandit.reference_logits[1]", "finite")),
         (lambda: k_arm((0.5, 0.1), reference_logits=(0.0, -800.0)), ("bandit.reference_logits", "> 0")),
-        (lambda: k_arm((0.5, 0.1), initial_logits=(0.0,)), ("bandit.initial_logits", "2 numbers")),
         (lambda: k_arm((0.5, 0.1), kind="gauss"), ("bandit.kind", "bernoulli, fixed", "gauss")),
     ],
 )

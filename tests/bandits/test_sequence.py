@@ -1,22 +1,13 @@
-"""Sequences of tokens: probabilities by hand, one token is an arm, and ratios of tokens that differ from the whole."""
+"""Sequences of tokens: ratios of tokens that differ from the whole, and the mean update."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import simulation
-from bandit_lab.bandits import expected_reward, k_arm
+from bandit_lab.bandits import expected_reward
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import DrGRPO, Learner
-
-
-def test_one_token_is_one_arm():
-    bandit, arms = sequence(4, 1, (0.9, 0.5, 0.3, 0.1)), k_arm((0.9, 0.5, 0.3, 0.1))
-    theta, zero = jnp.array([0.1, -0.4, 0.3, 0.0]), jnp.full((), 0.5)
-    drifts = [
-        simulation.drift_of(Learner(b, group_size=4), "finite_group")(theta, theta + 0.1, zero) for b in (bandit, arms)
-    ]
-    np.testing.assert_allclose(*drifts, atol=1e-15)
 
 
 def test_ratios_of_tokens_differ_from_their_mean_and_multiply_to_the_ratio_of_the_sequence():

@@ -5,13 +5,11 @@ import os
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 from grpo_clinic.monitor import Monitor, spending
 
-from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.app.terminal.output import Progress
 from experiments.grading import alarms
-from experiments.shared import script
 
 
 @pytest.fixture(autouse=True)
@@ -55,36 +53,6 @@ def test_the_published_rate_of_2000_runs_keeps_its_promise_and_is_the_one_in_the
         )
         row = r"\s+".join((rf"\n    {name}", *map(str, cells)))
         assert re.search(row, text), row
-
-
-def test_the_simulated_score_is_printed_and_written(capsys, monkeypatch):
-    """The table of the script on few curves of its own; the simulation is left out here."""
-    made = [numbered(seed) for seed in range(20)]
-    monkeypatch.setattr(alarms, "healthy_runs", lambda split, runs, run, seed: made)
-    monkeypatch.setattr(alarms, "FAILURES", {name: alarms.FAILURES[name] for name in ("collapsed", "diverging")})
-    assert alarms.main(["runs=20", "run_dir=out"]) == script.OK
-    out = capsys.readouterr().out
-    assert re.search(r"False alarms over whole runs: \d+ of 20 healthy runs", out)
-    assert out.splitlines()[-1] == "out"
-    written = json.loads(Path("out/summary.json").read_text())["watch"]
-    assert [row["failure"] for row in written["delays"]] == ["collapsed", "diverging"]
-    assert all(row["alarmed"] >= 18 for row in written["delays"])
-
-
-def numbered(seed):
-    """A healthy curve of 120 rows with what the injections need."""
-    from grpo_clinic.readers import Curve, RewardScale, Series
-
-    rng, step = np.random.default_rng(seed), np.arange(1.0, 121)
-    reward = 0.1 + 0.7 * (1 - np.exp(-step / 30)) + 0.03 * rng.normal(size=120)
-    series = {
-        "entropy": Series(step, np.full(120, 0.5), "entropy"),
-        "zero_std_frac": Series(step, np.full(120, 0.1), "frac_reward_zero_std"),
-    }
-    held_out = Series(step[9::10], reward[9::10], "eval_reward")
-    return Curve(
-        "a", "", "", "TRL", Series(step, reward, "reward"), RewardScale(0, 1, True), series=series, eval=held_out
-    )
 
 
 REAL = Path(os.environ.get("BANDIT_LAB_LOGS", ""))

@@ -14,8 +14,7 @@ from experiments.grading.reward_only import FEATURES, RewardOnly, among
 from experiments.grading.scores import ScoredRun
 from experiments.shared import script
 from experiments.shared.sick_runs.effects import effects, label
-from experiments.shared.sick_runs.logs import as_curve
-from experiments.shared.sick_runs.plant import draw, load, plant, plant_one
+from experiments.shared.sick_runs.plant import load, plant, plant_one
 from experiments.shared.sick_runs.simulate import simulate_all, with_rates
 
 WITH = {
@@ -60,19 +59,6 @@ def test_ranges_are_whole_and_seeds_differ():
         assert about[failure]["healthy"] < about[failure]["demanded"]
 
 
-def test_draws_stay_in_their_ranges():
-    rng = np.random.default_rng(0)
-    for spec, inside in (
-        ([2.0, 3.0], (2, 3)),
-        ({"log": [0.1, 10]}, (0.1, 10)),
-        ({"one_of": [1, 5]}, (1, 5)),
-        (4, (4, 4)),
-    ):
-        values = [draw(rng, spec) for _ in range(200)]
-        assert min(values) >= inside[0]
-        assert max(values) <= inside[1]
-
-
 def test_a_run_does_not_depend_on_how_many_follow():
     few, many = plant(one_shape(), 3), plant(one_shape(), 9)
     for a, b in zip(few, many[:3], strict=True):
@@ -115,16 +101,6 @@ def test_the_learning_rate_is_set_over_the_exact_threshold():
         assert 0.01 < kappa / (low.learning_rate / 0.5) < low.kl_weight
     spread = [np.median([np.std(one.trained[60:]) for one in simulate_all(runs)]) for runs in (below, above)]
     assert spread[1] > 2 * spread[0]
-
-
-def test_the_log_holds_what_a_trainer_writes(runs):
-    curve = as_curve(runs[0])
-    assert curve.reward.size == runs[0].planted.points
-    assert set(curve.series) == {"entropy", "zero_std_frac"}
-    assert curve.eval is not None
-    assert 7 <= curve.eval.step.size <= 30
-    assert curve.scale.low <= curve.reward.min()
-    np.testing.assert_array_equal(as_curve(runs[0]).reward, curve.reward)
 
 
 def test_the_diagnostics_find_what_is_planted(panel):
@@ -229,23 +205,3 @@ def test_the_script_scores_simulated_runs(tmp_path, monkeypatch, capsys):
     assert found["reward_only"]["healthy"] == found["diagnose"]["healthy"] > 0
     assert (tmp_path / "out/recall.png").stat().st_size > 1000
     assert "mean recall" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "line"),
-    [
-        (["split=all"], "diagnoses: split: expected one of training, held_out"),
-        (["runs=3"], "diagnoses: runs: expected an integer >= 20"),
-        (["limits={silent: 0.9}"], "diagnoses: limits: expected one of "),
-        (["run=30"], "diagnoses: run: expected one of"),
-        (["runs=many"], "diagnoses: runs: Value 'many'"),
-        (["held_out"], "diagnoses: argument: expected key=value, got 'held_out'"),
-    ],
-)
-def test_bad_input_is_one_line(arguments, line, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert diagnoses.main(arguments) == script.BAD_INPUT
-    err = capsys.readouterr().err
-    assert err.startswith(line)
-    assert err.count("\n") == 1
-    assert list(tmp_path.iterdir()) == []

@@ -9,16 +9,17 @@ from bandit_lab.grpo import Hyper, init, update
 from bandit_lab.measure import floquet, growth_rate
 from bandit_lab.simulation import mean_field, run, trajectories
 
-REFUSED = {
-    "learning_rate": ((-0.1, "> 0"), (0.0, "> 0"), (np.nan, "finite"), (np.inf, "finite"), ("0.1", "finite")),
-    "momentum": ((1.5, r"\[0, 1\)"), (1.0, r"\[0, 1\)"), (-0.1, r"\[0, 1\)"), (True, "finite")),
-    "refresh_interval": ((0, "integer >= 1"), (2.5, "integer >= 1"), (-1, "integer >= 1")),
-    "kl_weight": ((-1.0, ">= 0"), (None, "finite")),
-}
+REFUSED = [
+    ("learning_rate", 0.0, "> 0"),
+    ("learning_rate", np.nan, "finite"),
+    ("momentum", 1.0, r"\[0, 1\)"),
+    ("refresh_interval", 2.5, "integer >= 1"),
+    ("kl_weight", -1.0, ">= 0"),
+]
 GOOD = Hyper(0.1, 0.5, 2, 1.0)
 
 
-@pytest.mark.parametrize(("name", "value", "expected"), [(n, *case) for n, cases in REFUSED.items() for case in cases])
+@pytest.mark.parametrize(("name", "value", "expected"), REFUSED)
 def test_settings_out_of_range_are_refused_by_name(name, value, expected):
     trained, bad = learner(), GOOD._replace(**{name: value})
     theta = trained.bandit.initial_parameters
@@ -43,12 +44,6 @@ def test_one_bad_cell_among_good_ones_is_named_by_its_value():
 
 def check(trained, **change):
     init(trained, GOOD._replace(**change), trained.bandit.initial_parameters)
-
-
-def test_traced_settings_pass_and_are_not_looked_at():
-    trained = learner()
-    start = jax.jit(lambda hyper: init(trained, hyper, trained.bandit.initial_parameters).theta)
-    np.testing.assert_array_equal(start(GOOD._replace(learning_rate=-1.0)), trained.bandit.initial_parameters)
 
 
 @pytest.mark.usefixtures("compiled_quickly")

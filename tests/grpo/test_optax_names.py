@@ -45,9 +45,7 @@ def test_every_optimiser_that_optax_exports_is_taken_or_refused_with_a_reason():
         assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "name", ["scale_by_rprop", "scale_by_adam", "chain", "apply_updates", "huber_loss", "GradientTransformation"]
-)
+@pytest.mark.parametrize("name", ["scale_by_rprop", "chain"])
 def test_what_is_no_optimiser_is_unknown(name):
     """`scale_by_rprop` was taken for an optimiser: without its sign it climbs."""
     with pytest.raises(ValueError, match=r"optimizer\.name: expected one of"):
@@ -75,20 +73,3 @@ def test_momentum_reaches_the_optimiser(name):
     start, gradient = jnp.ones(2), jnp.asarray([1.0, -2.0])
     places = [two_updates(name, 0.1, mu, start, [gradient, -0.3 * gradient])[0] for mu in (0.0, 0.9)]
     assert np.all(np.abs(places[0] - places[1]) > 1e-3)
-
-
-@pytest.mark.parametrize("name", sorted(REFUSED))
-def test_the_reason_of_a_refusal_is_true(name):
-    """Either an update without the loss is impossible, or the noise is the same for every run."""
-    gradient = jnp.ones(2)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        built = getattr(optax, name)(0.1)
-    state = built.init(gradient)
-    if "loss" in REFUSED[name]:
-        with pytest.raises(TypeError, match="value"):
-            built.update(gradient, state, gradient)
-    else:
-        first, second = (built.update(gradient, built.init(gradient), gradient)[0] for _ in range(2))
-        assert np.array_equal(first, second)
-        assert not np.allclose(first, -0.1 * gradient, rtol=1e-4)

@@ -1,23 +1,19 @@
 """The conformance suite on every registered variant, on planted defects, and on the bandit of the README."""
 
-import re
-import shlex
 from dataclasses import dataclass
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from settings import nightly_but
-from turning import build_escort
 
 from bandit_lab._registry import Registry
 from bandit_lab.app.cli import main
 from bandit_lab.app.plugins import registries
 from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
 from bandit_lab.bandits.gaussian import GaussianBandit, gaussian
-from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, DrGRPO, Lag, Refresh, TokenMean
+from bandit_lab.grpo import ADVANTAGES, DrGRPO, Lag, Refresh, TokenMean
 from bandit_lab.grpo.advantage.none import NoBaseline
 from bandit_lab.grpo.kl import Exact
 from bandit_lab.lab.check import CHECKS, run_check, subject_of
@@ -70,12 +66,6 @@ def test_growth_is_read_off_one_mode_and_off_a_pair_at_any_angle():
         assert abs(growth_of(pair) - growth) < 1e-6, (angle, growth)
         flip = size * np.exp(growth * step) * (-1.0) ** step + rounding
         assert abs(growth_of(flip) - growth) < 1e-6, growth
-
-
-def test_the_first_variants_of_each_kind_keep_the_rules():
-    """A small part of the above for quick runs."""
-    for kind, registry in registries().items():
-        judge(subject_of(kind, next(iter(registry))), ["bad settings are named", "weights"])
 
 
 @jax.tree_util.register_dataclass
@@ -254,15 +244,8 @@ def test_the_registry_names_both_places_of_a_duplicate_and_lists_what_is_known()
         ValueError, match=r"thing one: expected one definition, got two: .*test_check.* and .*test_check"
     ):
         registry.register("one")(lambda size=1: None)
-    for name in ("One", "a-b", 3, ""):
-        with pytest.raises(ValueError, match="thing name: expected lower-case letters"):
-            registry.register(name)
-    with pytest.raises(ValueError, match="thing two: expected a class or a function, got 3"):
-        registry.register("two")(3)
-    with pytest.raises(ValueError, match="thing: expected one of one, got 'three'"):
-        registry["three"]
-    with pytest.raises(ValueError, match=r"thing.colour: expected one of size, got 'colour'"):
-        registry.build("one", {"colour": 1})
+    with pytest.raises(ValueError, match="thing name: expected lower-case letters"):
+        registry.register("a-b")
     with pytest.raises(ValueError, match=r"thing.size: expected a finite number, got 'big'"):
         registry.build("one", {"size": "big"})
     with pytest.raises(ValueError, match=r"thing one: expected something with size, got NoneType without size"):
@@ -304,38 +287,6 @@ def test_no_check_passes_on_a_comparison_of_nothing(monkeypatch):
         close("numbers", [], [], 1, 1)
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("compiled_quickly")
-def test_a_policy_whose_neutral_direction_turns_keeps_the_rules(monkeypatch):
-    monkeypatch.setattr(BANDITS, "_builders", dict(BANDITS._builders))
-    BANDITS.register("escort")(build_escort)
-    subject = subject_of("bandit", "escort", {})
-    for name in ("stiffness by three routes", GROWTH):
-        assert run_check(name, subject).status == "pass"
-
-
-def test_readme_bandit_runs_through_predict_sweep_and_check(tmp_path, monkeypatch, capsys):
-    """The file of the README as it stands, at most 30 lines, with the commands beside it (the sweep on fewer rows)."""
-    section = (Path(__file__).parents[2] / "README.md").read_text().split("## Add your own bandit")[1].split("\n## ")[0]
-    code = re.search(r"```python\n(.*?)```", section, re.DOTALL)[1]
-    commands = re.findall(r"^    python -m bandit_lab (.*)$", section, re.MULTILINE)
-    assert len(code.splitlines()) <= 30
-    assert [command.split()[0] for command in commands] == ["predict", "sweep", "check"]
-    (tmp_path / "one_logit.py").write_text(code)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    fewer = ["sweep.refresh_interval=[2]", "momentum=0.5", "sweep.learning_rate={num: 8}", "pictures=false"]
-    monkeypatch.setattr(BANDITS, "_builders", dict(BANDITS._builders))  # what the plug-in registers goes again
-    for command in commands:
-        more = fewer if command.startswith("sweep") else []
-        assert main([*shlex.split(command), *more, "quiet=true"]) == 0
-    out = capsys.readouterr().out
-    assert "one_logit" in out
-    assert "FAIL" not in out
-    assert main(["check", "plugins=[no_such_module]"]) == 2
-    assert "plugins: expected modules that can be imported" in capsys.readouterr().err
-
-
 def test_a_failed_check_exits_1_and_says_how_often(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -355,12 +306,3 @@ def test_a_failed_check_exits_1_and_says_how_often(tmp_path, monkeypatch, capsys
     finally:
         ADVANTAGES._builders = builders
     assert "1 of 1 checks failed" in capsys.readouterr().err
-
-
-def test_check_of_nothing_registered_is_bad_input(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "empty_module.py").write_text("")
-    assert main(["check", "plugins=[empty_module]"]) == 2
-    assert "plugins: expected modules that register a variant" in capsys.readouterr().err
-    assert set(ESTIMATORS) >= {"frozen", "tpo"}

@@ -10,7 +10,6 @@ from bandit_lab import theory
 from bandit_lab.app.cli import main
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, Learner, Temperature, Truncated
-from bandit_lab.lab.predict.quantities import STATUS
 from bandit_lab.simulation import trajectories
 
 
@@ -53,49 +52,7 @@ def test_ema_convention_changes_the_law_and_is_named():
         assert ratio == pytest.approx(10, rel=1e-9)
 
 
-def test_no_interior_fixed_point(capsys):
-    summary = predict("bandit.rewards=[1,0]", "kl_weight=1.2", "dynamics=mean_field")
-    assert summary["fixed_point"]["policy"] is None
-    assert "vertex" in summary["fixed_point"]["policy_reason"]
-    assert summary["critical_kl_weight"] == pytest.approx(1.5089, abs=5e-5)
-    assert "set kl_weight above 1.5089" in capsys.readouterr().out
-    empty = [key for key, value in summary.items() if value is None]
-    assert all(f"{key}_reason" in summary for key in empty)
-
-
-def test_islands_in_the_refresh_interval():
-    """lambda_fresh : lambda_stale of the ratio estimator give a threshold that is not monotone in N."""
-    summary = predict("estimator=ratio", "advantage=dr_grpo", "learning_rate=5", "refresh_interval=16")
-    assert summary["thresholds"]["refresh_interval"]["exact"] is None
-    assert "stable at every refresh interval" in summary["thresholds"]["refresh_interval"]["exact_reason"]
-    frozen = predict("estimator=frozen", "advantage=dr_grpo", "learning_rate=5", "refresh_interval=16")
-    assert (
-        frozen["thresholds"]["refresh_interval"]["exact"] == frozen["thresholds"]["refresh_interval"]["islands"][0][0]
-    )
-    assert frozen["regime"] == "unstable"
-
-
-@pytest.mark.parametrize(
-    "setting",
-    [
-        "staleness=lag refresh_interval=0",
-        "staleness=lag refresh_interval=16",
-        "staleness=pipeline refresh_interval=4",
-        "estimator=ratio",
-        "estimator=uncorrected",
-        "advantage=rloo",
-        "advantage=dapo",
-        "kl_estimator=k3",
-        "optimizer=nesterov",
-        "optimizer=adam",
-        "bandit=k_arm",
-        "bandit=k_arm bandit.kind=fixed dynamics=mean_field",
-        "bandit=k_arm bandit.kind=fixed group_size=3",
-        "bandit=proxy",
-        "kl_weight=0",
-        "batch_reuse=true refresh_interval=4",
-    ],
-)
+@pytest.mark.parametrize("setting", ["bandit.rewards=[1,0] kl_weight=1.2 dynamics=mean_field", "optimizer=adam"])
 def test_every_null_has_a_reason(setting):
     def look(node, path):
         for key, value in node.items():
@@ -106,14 +63,21 @@ def test_every_null_has_a_reason(setting):
 
     summary = predict(*setting.split())
     look(summary, "")
-    for key in ("fixed_point", "stiffness", "stiffness_spectrum", "stiffness_fresh", "stiffness_stale", "oscillator"):
-        assert key in summary
-    for key in ("thresholds", "drift", "spectral_radius", "regime", "bifurcation", "stationary_std"):
-        assert key in summary
-    assert set(summary["oscillator"]) >= {"mass", "damping", "stiffness", "convention"}
-    assert set(summary["thresholds"]["learning_rate"]) >= {"leading_order", "exact", "oscillation_onset"}
-    assert set(summary["thresholds"]["refresh_interval"]) >= {"leading_order", "exact", "islands"}
-    assert set(summary["stationary_std"]) >= {"expected_reward", "logit"}
+    assert (summary["fixed_point"]["policy"] is None) == ("rewards" in setting)
+    if "rewards" in setting:
+        assert summary["critical_kl_weight"] == pytest.approx(1.5089, abs=5e-5)
+
+
+def test_islands_in_the_refresh_interval():
+    """lambda_fresh : lambda_stale of the ratio estimator give a threshold that is not monotone in N."""
+    summary = predict("estimator=ratio", "advantage=dr_grpo", "learning_rate=5", "refresh_interval=16")
+    assert summary["thresholds"]["refresh_interval"]["exact"] is None
+    assert summary["thresholds"]["refresh_interval"]["searched_up_to"] == 1024
+    frozen = predict("estimator=frozen", "advantage=dr_grpo", "learning_rate=5", "refresh_interval=16")
+    assert (
+        frozen["thresholds"]["refresh_interval"]["exact"] == frozen["thresholds"]["refresh_interval"]["islands"][0][0]
+    )
+    assert frozen["regime"] == "unstable"
 
 
 def test_every_prompt_has_its_policy():
@@ -132,7 +96,6 @@ def test_every_prompt_has_its_policy():
 
 def statements(*overrides) -> dict:
     rows = predict(*overrides)["statements"]
-    assert all(row["status"] in STATUS and row["meaning"] for row in rows)
     assert all(row["value"] is not None or row["reason"] for row in rows)
     return {row["key"]: row["value"] for row in rows}
 
@@ -179,15 +142,6 @@ def test_the_hotter_a_run_the_more_collapse_below_the_threshold():
     assert cold is None
 
 
-@pytest.mark.parametrize(
-    ("staleness", "interval", "searched"), [("refresh", 5000, 1024), ("lag", 20, 1024), ("pipeline", 1, 1024)]
-)
-def test_search_for_unstable_intervals_is_bounded_and_says_so(staleness, interval, searched, capsys):
-    summary = predict(f"staleness={staleness}", f"refresh_interval={interval}", "dynamics=mean_field")
-    assert summary["thresholds"]["refresh_interval"]["searched_up_to"] == searched
-    assert f"up to {searched}" in capsys.readouterr().out
-
-
 def test_a_lag_of_a_thousand_steps_has_a_threshold_and_says_why_it_has_no_multipliers():
     """By the closed form of a constant lag. Planted: taken for drawn ages, of which the mean square is judged."""
     summary = predict("staleness=lag", "refresh_interval=1000", "learning_rate=0.0001", "dynamics=mean_field")
@@ -198,12 +152,7 @@ def test_a_lag_of_a_thousand_steps_has_a_threshold_and_says_why_it_has_no_multip
     assert "600" in summary["spectral_radius_reason"]
 
 
-def test_lag_with_a_fresh_part_is_searched_less_far():
-    summary = predict("staleness=lag", "estimator=ratio", "refresh_interval=4", "dynamics=mean_field")
-    assert summary["thresholds"]["refresh_interval"]["searched_up_to"] == 128
-
-
-@pytest.mark.parametrize("interval", [1, 2, 3, 4])
+@pytest.mark.parametrize("interval", [1, 4])
 def test_a_mode_that_flips_at_every_step_is_oscillatory_over_blocks_of_any_length(interval):
     """Wholly fresh, momentum 0, eta K = 1.5: the multiplier of a step is -0.5, that of two steps 0.25."""
     setting = (
@@ -220,55 +169,32 @@ def test_a_mode_that_flips_at_every_step_is_oscillatory_over_blocks_of_any_lengt
     assert "a period of 2 steps" in summary["verdict"]
 
 
-SHARP = "sampler=top_p"
-
-
-@pytest.mark.parametrize("given", ["entropy_weight=0.5", "estimator=tpo", SHARP])
+@pytest.mark.parametrize("given", ["entropy_weight=0.5", "estimator=tpo"])
 def test_formulas_of_the_plain_drift_are_not_given_for_another(given):
-    """With an entropy term, another KL term or weights on policy they printed the plain drift's numbers as exact."""
+    """With an entropy term or weights on policy they printed the plain drift's numbers as exact."""
     small = (*("momentum=0", "refresh_interval=4", "learning_rate=2.7134"), "group_size=16")
     plain, found = statements(*small), statements(*small, given)
     for key in ("stiffness_shift", "half_rise", "collapsed"):
         assert plain[key] is not None
         assert found[key] is None
-    for key in ("group_factor", "group_factor_expansion"):
-        assert (found[key] is None) == (given in ("estimator=tpo", SHARP))
 
 
 HOT = ("bandit.kind=fixed", "bandit.rewards=[1,0]", "advantage=dr_grpo", "dynamics=mean_field", "sampler=temperature")
 
 
-def test_a_hot_sampler_collapses_mean_only_training(capsys):
-    """tau = 1.25: below KL weight .5294 the verdict says so; above it a note does, and names the bias."""
+def test_a_hot_sampler_collapses_mean_only_training():
+    """tau = 1.25: below KL weight .5294 the verdict says so; above it there is a bias."""
     summary = predict(*HOT, "kl_weight=0.4")
-    assert summary["verdict"] == (
-        "samples at temperature 1.25: the policy runs to a vertex: no interior fixed point at KL weight 0.4; "
-        "one exists from KL weight 0.5294"
-    )
+    assert summary["verdict"].endswith("no interior fixed point at KL weight 0.4; one exists from KL weight 0.5294")
     assert summary["critical_kl_weight"] == pytest.approx(0.5294, abs=1e-4)
     found = predict(*HOT, "kl_weight=0.6")
     own = predict(*HOT[:-1], "kl_weight=0.6")
     assert found["verdict"].startswith("samples at temperature 1.25: stable: ")
     assert found["stiffness_source"] == "closed form"
     bias = found["fixed_point"]["expected_reward"] - own["fixed_point"]["expected_reward"]
-    assert statements(*HOT, "kl_weight=0.6")["sampler_bias"] == pytest.approx(bias, rel=1e-9)
-    assert statements(*HOT, "kl_weight=0.6")["critical_kl_weight"] == pytest.approx(0.5294, abs=1e-4)
-    text = " ".join(capsys.readouterr().out.split())
-    assert "With this sampler mean-only training collapses below KL weight 0.5294." in text
-
-
-def test_a_hot_sampler_loses_unequal_arms_in_turn_and_sequences(capsys):
-    """tau = 2: the note names the arm and both weights (`theory.extinctions`); below the first the verdict does."""
-    three = ("bandit=k_arm", *HOT[2:], "bandit.kind=fixed", "bandit.rewards=[1,0.816,0]", "sampler.tau=2")
-    assert "one exists from KL weight 1.005" in predict(*three, "kl_weight=0.6")["verdict"]
-    predict(*three, "kl_weight=1.2")
-    text = " ".join(capsys.readouterr().out.split())
-    assert "loses answer 2 below KL weight 1.005, and all but the best below 0.1721." in text
-    tokens = ("bandit=sequence", "bandit.length=2", "bandit.rewards=[1,0,0,0]", *HOT[2:], "sampler.tau=1.25")
-    predict(*tokens, "kl_weight=0.8")
-    found = theory.critical_collapse([1, 0, 0, 0], np.full(4, 0.25), 1.25, theory.sequence_choices(2, 2), 2)
-    text = " ".join(capsys.readouterr().out.split())
-    assert f"loses answer {found.lost} below KL weight {found.kl_weight:.4g}." in text
+    rows = {row["key"]: row["value"] for row in found["statements"]}
+    assert rows["sampler_bias"] == pytest.approx(bias, rel=1e-9)
+    assert rows["critical_kl_weight"] == pytest.approx(0.5294, abs=1e-4)
 
 
 @pytest.mark.parametrize("correction", ["none", "tis"])
@@ -294,18 +220,3 @@ def test_the_noise_of_a_sampler_is_that_of_its_answers():
     assert predict(*whole)["stationary_std"]["expected_reward"] == pytest.approx(seen, rel=0.02)
     for fewer in (setting, (*setting, *cold)):
         assert predict(*fewer)["stationary_std"]["expected_reward"] != pytest.approx(seen, rel=0.05)
-
-
-def test_a_run_that_slides_has_no_verdict():
-    """Two arms, top-p 0.9: beyond that share every group is silent."""
-    verdict = predict(*HOT[:-1], "sampler=top_p", "kl_weight=0.4")["verdict"]
-    assert verdict.startswith(
-        "samples from the likeliest answers with a share of 0.9: no verdict: the mean update jumps"
-    )
-    assert "vertex" not in verdict
-
-
-THREE_VALUES = [
-    *("bandit=k_arm", "bandit.kind=fixed", "bandit.rewards=[-0.93,0.67,-0.33]"),
-    *("bandit.reference_logits=[2.05,-2.9,1.21]", "kl_weight=0.72", "dynamics=mean_field"),
-]

@@ -64,29 +64,20 @@ def test_pictures_repeat_to_the_byte_and_have_the_promised_width(lab):
     assert matplotlib.image.imread(lab.path / "one/squares.png").shape[1] == round(200 * 3.4)
 
 
-@pytest.mark.parametrize("before", ["", "x * x * 1.001", "np.square(setting.x)"])
-def test_another_text_of_the_file_measures_again(lab, before):
+def test_another_text_setting_or_package_measures_again_and_nothing_else_does(lab, monkeypatch):
+    both = ["squares low", "squares high"]
     assert reproduce("run_dir=one") == OK
-    assert lab.ran() == ["squares low", "squares high"]
-    if before:
-        lab.edit("squares", before, f"2 * {before}")
+    assert lab.ran() == both
     assert reproduce("run_dir=two") == OK
-    assert lab.ran() == (["squares low", "squares high"] if before else [])
-
-
-def test_another_setting_or_no_cache_measures_again(lab):
-    assert reproduce("run_dir=one") == OK
-    assert reproduce("run_dir=two", "quality=paper") == OK
-    assert len(lab.ran()) == 4
-    assert reproduce("run_dir=three", "cache=null") == OK
-    assert len(lab.ran()) == 2
-
-
-def test_other_code_of_the_package_measures_again(lab, monkeypatch):
-    assert reproduce("run_dir=one") == OK
+    assert lab.ran() == []
+    assert reproduce("run_dir=three", "quality=paper") == OK
+    assert lab.ran() == both
+    lab.edit("squares", "x * x * 1.001", "2 * x * x * 1.001")
+    assert reproduce("run_dir=four") == OK
+    assert lab.ran() == both
     monkeypatch.setattr(cache, "_code", lambda: "other")
-    assert reproduce("run_dir=two") == OK
-    assert len(lab.ran()) == 4
+    assert reproduce("run_dir=five") == OK
+    assert lab.ran() == both
 
 
 def test_a_file_whose_measurement_uses_the_theory_is_refused_before_it_runs(lab, capsys):
@@ -103,25 +94,22 @@ def test_a_file_whose_measurement_uses_the_theory_is_refused_before_it_runs(lab,
 
 def test_one_failing_figure_does_not_stop_the_others(lab, capsys):
     lab.write("broken", SQUARES.replace("x * x * 1.001", "x / setting.nothing"))
-    lab.write("odd", SQUARES.replace("TITLE", "NAME"))
     lab.write("zero", SQUARES.replace("lambda f: 1.0", "lambda f: 0.0"))
     assert reproduce("run_dir=run") == INCOMPLETE
     err = capsys.readouterr().err
     assert "broken failed: AttributeError: nothing: expected a key of the experiment's YAML file" in err
-    assert "odd failed" in err
     assert "zero.same: expected a finite prediction other than 0" in err
-    assert "3 of 4 figures failed (broken, odd, zero); what is finished is kept" in err
+    assert "2 of 3 figures failed (broken, zero); what is finished is kept" in err
     summary = json.loads((lab.path / "run/summary.json").read_text())
     assert {one["id"]: one["status"] for one in summary["figures"]} == {
         "broken": "failed",
-        "odd": "failed",
         "squares": "done",
         "zero": "failed",
     }
     assert (lab.path / "run/squares.png").exists()
     assert "Traceback" in (lab.path / "run/broken.error.txt").read_text()
     assert not (lab.path / "run/manifest.json").exists()
-    for name in ("broken", "odd", "zero"):
+    for name in ("broken", "zero"):
         lab.write(name)
     lab.ran()
     assert reproduce("run_dir=run") == OK
@@ -130,18 +118,12 @@ def test_one_failing_figure_does_not_stop_the_others(lab, capsys):
     assert not (lab.path / "run/broken.error.txt").exists()
 
 
-@pytest.mark.parametrize("how", ['raise SkipTest("no logs here")', 'return "no logs here"'])
-def test_what_cannot_run_here_is_skipped_with_its_reason(lab, capsys, how):
-    lab.write("logs", SQUARES + f"\n\ndef unsupported_reason(setting):\n    {how}\n")
+def test_what_cannot_run_here_is_skipped_with_its_reason(lab, capsys):
+    lab.write("logs", SQUARES + '\n\ndef unsupported_reason(setting):\n    return "no logs here"\n')
     assert reproduce("run_dir=run", "publish=figures") == OK
-    captured = capsys.readouterr()
-    assert "logs skipped: no logs here" in captured.err
-    assert "1 done, 1 skipped, 0 failed" in captured.out
-    assert not [line for line in lab.ran() if line.startswith("logs")]
-    assert [row["figure"] for row in json.loads((lab.path / "figures/claims.json").read_text())["claims"]] == [
-        "squares",
-        "squares",
-    ]
+    assert "logs skipped: no logs here" in capsys.readouterr().err
+    published = json.loads((lab.path / "figures/claims.json").read_text())["claims"]
+    assert [row["figure"] for row in published] == ["squares", "squares"]
 
 
 def test_an_interrupted_run_goes_on_behind_what_is_finished(lab, capsys):
@@ -216,39 +198,19 @@ def test_a_damaged_entry_is_measured_again(lab):
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("figures=cubes", "figures: expected all, or some of squares, got 'cubes'"),
         ("figures=[squares,cubes]", "figures: expected all, or some of squares, got 'cubes'"),
-        ("figures=[]", "figures: expected all, or names with commas between, got []"),
         ("figures=null", "figures: expected all, or names with commas between, got None"),
-        ("figures=''", "figures: expected all, or some of squares, got ''"),
-        ("figures={a: 1}", "figures: expected all, or names with commas between, got"),
-        ("figures=[all,cubes]", "figures: expected all, or some of squares, got 'cubes'"),
-        ("quality=final", "quality: expected one of draft, paper, got 'final'"),
-        ("formats=gif", "formats: expected one of png, pdf, svg, got 'gif'"),
-        ("formats=[]", "formats: expected names with commas between, got []"),
         ("numbers=figures", "numbers: expected a folder to which reproduce has published, got 'figures'"),
-        ("quality=3", "quality: expected one of draft, paper, got '3'"),
-        ("figure=squares", "figure: expected a setting of reproduce (did you mean figures?), got an unknown key"),
-        ("overwrite=perhaps", "overwrite: expected true or false, got 'perhaps'"),
-        ("run_dir=experiments", "run_dir: expected a new folder, an empty one or one of an earlier run"),
     ],
 )
 def test_bad_input_is_one_line_before_any_work(lab, capsys, argument, message):
     before = sorted(path.name for path in lab.path.iterdir())
-    arguments = [argument] if argument.startswith("run_dir") else ["run_dir=run", argument]
-    assert main(["reproduce", *arguments]) == BAD_INPUT
-    captured = capsys.readouterr()
-    assert captured.err.startswith(f"bandit_lab reproduce: {message}")
-    assert captured.err.count("\n") == 1
+    assert main(["reproduce", "run_dir=run", argument]) == BAD_INPUT
+    err = capsys.readouterr().err
+    assert err.startswith(f"bandit_lab reproduce: {message}")
+    assert err.count("\n") == 1
     assert sorted(path.name for path in lab.path.iterdir()) == before
     assert lab.ran() == []
-
-
-def test_a_finished_run_is_replaced_only_if_asked_for(lab, capsys):
-    assert reproduce("run_dir=run") == OK
-    assert reproduce("run_dir=run") == BAD_INPUT
-    assert "run_dir: expected a new folder, or overwrite=true, got 'a finished run in run'" in capsys.readouterr().err
-    assert reproduce("run_dir=run", "overwrite=true") == OK
 
 
 def test_publishing_merges_and_writes_the_index(lab):
@@ -268,27 +230,14 @@ def test_publishing_merges_and_writes_the_index(lab):
     assert after["claims"][:2] == before["claims"][:2]
     assert (after["claims"][2]["statement"], after["claims"][2]["quality"]) == ("They do not differ", "paper")
     page = (lab.path / "figures/claims.md").read_text()
-    for part in (
-        "4 claims, of which 2 hold. 4 of them are independent checks",
-        "They do not differ",
-        "| a | b |",
-        "**no**",
-        "it is 0.1 % larger",
-    ):
+    for part in ("4 claims, of which 2 hold. 4 of them are independent checks", "They do not differ", "| a | b |"):
         assert part in page
-    assert "`python -m bandit_lab reproduce squares quality=paper`" in page
-    assert "reproduce cubes quality=draft" in page
     assert {"squares.png", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
-    index = (lab.path / "experiments/README.md").read_text()
-    assert "../figures/squares.png" in index
-    assert "Is the measured square the predicted one?" in index
-    assert "| 1 of 2 |" in index
-    assert "[new](new.py)" in index
-    assert "not published yet" in index
+    assert "| 1 of 2 |" in (lab.path / "experiments/README.md").read_text()
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"claims": []}'])
-def test_a_table_of_somebody_else_is_not_touched(lab, capsys, text):
+def test_a_table_of_somebody_else_is_not_touched(lab, capsys):
+    text = '{"claims": []}'
     (lab.path / "figures").mkdir()
     (lab.path / "figures/claims.json").write_text(text)
     assert reproduce("publish=figures", "run_dir=run") == BAD_INPUT
@@ -315,8 +264,3 @@ def test_what_is_published_is_drawn_again_from_its_numbers_without_a_measurement
     assert content["claims"] == json.loads(before["claims.json"])["claims"]
     assert content["figures"]["squares"]["finding"] == "Squares rise 1.001 times as fast"
     assert lab.ran() == []
-
-
-def test_publishing_elsewhere_leaves_the_index_alone(lab):
-    assert reproduce("run_dir=run", "publish=elsewhere/figures") == OK
-    assert not (lab.path / "experiments/README.md").exists()

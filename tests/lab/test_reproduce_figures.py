@@ -14,14 +14,10 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 import xarray
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.text import Text
 from settings import nightly_but
 
 from bandit_lab.app.cli import OK, main
-from bandit_lab.app.folder.store import strict_json
-from bandit_lab.app.plots import style
-from bandit_lab.lab.reproduce import claims, numbers, publish, sheet, source
+from bandit_lab.lab.reproduce import claims, numbers, publish, source
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (
     Claim,
@@ -114,39 +110,9 @@ def test_a_prediction_that_is_off_by_half_turns_every_verdict(place, name):
     assert not stubborn, "claims that no prediction can break"
 
 
-def check_page(loaded: Loaded, data: Results, rows: list) -> None:
-    """Text can be read, nothing leaves the page, and the figure fits on one."""
-    with sheet.drawn(loaded, data, rows) as figure:
-        canvas = FigureCanvasAgg(figure)
-        canvas.draw()
-        canvas.draw()  # as a saved one: the first layout chooses ticks, of which the second knows
-        assert figure.get_figwidth() == sheet.WIDTH
-        assert figure.get_figheight() <= 9.5  # a page
-        texts = [t for t in figure.findobj(Text) if t.get_visible() and t.get_text().strip()]
-        small = {t.get_text(): t.get_fontsize() for t in texts if t.get_fontsize() < style.SMALLEST_TEXT}
-        assert not small
-        box, width, height = figure.get_tightbbox(), *figure.get_size_inches()
-        assert min(box.x0, box.y0, width - box.x1, height - box.y1) > -0.02, f"{box} on {width} x {height} inches"
-
-
-@pytest.mark.slow
-@drafted
-def test_a_published_figure_is_read_on_one_page(name):
-    loaded, data, rows = stored(name)
-    check_page(loaded, data, rows)
-
-
 @every
 def test_prediction_and_measurement_are_independent_witnesses(name):
     source.check_witnesses(EXPERIMENTS[name].source)
-
-
-@every
-def test_every_experiment_asks_a_question_and_has_both_qualities(name):
-    assert EXPERIMENTS[name].question.endswith("?")
-    draft, paper = (read_setting(name, quality) for quality in ("draft", "paper"))
-    assert isinstance(draft, Setting)
-    assert set(draft) <= set(paper) | {"quality"}
 
 
 IDS = {claim.id for one in EXPERIMENTS.values() for claim in one.load().claims}
@@ -179,14 +145,6 @@ def compares(claim) -> bool:
         with contextlib.suppress(Exception):  # mocks are no numbers; what was looked at is noted all the same
             number(seen)
     return seen.looked or bool(claim.constant)
-
-
-@every
-def test_every_picture_says_what_was_trained(name):
-    trained = EXPERIMENTS[name].load().trained
-    assert trained is not None
-    for quality in ("draft", "paper"):
-        assert trained(read_setting(name, quality))
 
 
 @every
@@ -268,11 +226,3 @@ def test_numbers_are_read_back_from_their_table():
         assert {name: x.attrs for name, x in mine.data_vars.items()} == {
             name: x.attrs for name, x in there.data_vars.items()
         }
-
-
-def test_published_tables_are_those_of_the_published_claims():
-    content = published()
-    assert (FIGURES / publish.CLAIMS).read_text() == strict_json(content)
-    assert (FIGURES / publish.TABLE).read_text() == claims.markdown(content)
-    index = publish.index_text(content, EXPERIMENTS, FIGURES, experiments_dir())
-    assert (experiments_dir() / publish.INDEX).read_text() == index

@@ -1,21 +1,20 @@
 """Parts of `reproduce`: the verdict, the entries of the cache, what a function is seen to depend on."""
 
-import importlib.util
-from types import SimpleNamespace
+import re
 
 import numpy as np
 import pytest
 import xarray
 
 from bandit_lab.lab.reproduce import cache, claims, source
-from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, as_setting, discover, labelled
+from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, _as_setting
 from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared.readings import share_near_one
 
 
 def _found(predicted: float, measured: float, quality: str = "draft") -> Results:
     data = [xarray.Dataset({"x": ((), value)}) for value in (predicted, measured)]
-    return Results(*data, as_setting({"quality": quality, "tolerance": {"x": 0.25}}))
+    return Results(*data, _as_setting({"quality": quality, "tolerance": {"x": 0.25}}))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +48,7 @@ def test_entries_keep_types_attributes_and_coordinates():
         {"a": ["x", "y"], "b": [0.1, 0.2, 0.3], "label": ("a", ["p", "q"])},
         {"about": "all"},
     )
-    back = cache.unpack(cache.pack(dataset))
+    back = cache._unpack(cache._pack(dataset))
     xarray.testing.assert_identical(back, dataset.assign(name=dataset["name"].astype(str)))
     assert list(back.variables) == list(dataset.variables)  # the rows of the numbers are in this order
     assert {name: v.dtype.kind for name, v in back.data_vars.items()} == {
@@ -88,7 +87,7 @@ CLAIMS = (lambda f: f.measured.x,)
 
 
 def test_what_a_function_uses_is_seen_through_its_helpers():
-    used = {part: {name for name, _ in source.uses(FILE, part) if "." in name} for part in ("predict", "measure")}
+    used = {part: {name for name, _ in source._uses(FILE, part) if "." in name} for part in ("predict", "measure")}
     assert used == {
         "predict": {"bandit_lab.theory.exact", "numpy.array"},
         "measure": {"bandit_lab.measure.growth_rate", "bandit_lab.bandits.two_arm", "numpy.array"},
@@ -96,79 +95,43 @@ def test_what_a_function_uses_is_seen_through_its_helpers():
     source.check_witnesses(FILE)
 
 
-THEORY = "bandit_lab.theory, bandit_lab.lab.predict.linear, experiments.shared.theory"
-SIMULATION = "bandit_lab.measure, bandit_lab.simulation, experiments.shared.measure"
-BOTH = f"{SIMULATION}, {THEORY}"
+PLANTED = {
+    "directly": ("theory.exact(", "m.growth_rate(", "predict", "bandit_lab.measure.growth_rate in line 10"),
+    "by the other witness": (
+        "return law(x)",
+        "return measure(x)",
+        "predict",
+        "bandit_lab.measure.growth_rate in line 15",
+    ),
+    "by a helper": ("two_arm(x)", "law(x)", "measure", "bandit_lab.theory.exact in line 10"),
+    "a default": ("def bandit(x", "def bandit(x=theory.LAW", "measure", "bandit_lab.theory.LAW in line 16"),
+    "a decorator": ("def bandit", "@theory.cached\ndef bandit", "measure", "bandit_lab.theory.cached in line 16"),
+    "a constant": ('UNIT, WIDE = "m"', "UNIT, WIDE = theory.UNIT", "measure", "bandit_lab.theory.UNIT in line 6"),
+    "an import inside": (
+        "def bandit(x):",
+        "def bandit(x):\n    from bandit_lab.lab.predict.linear import wire",
+        "measure",
+        "bandit_lab.lab.predict.linear.wire in line 17",
+    ),
+    "the module": ("two_arm(x)", "two_arm(theory)", "measure", "bandit_lab.theory in line 17"),
+    "a changed module": (
+        "def shared",
+        "np.x = theory.exact\ndef shared",
+        "measure",
+        "bandit_lab.theory.exact in line 7",
+    ),
+    "by text": ("two_arm(x)", "__import__(x)", "measure", "__import__ in line 17"),
+    "a picture": ("shared(WIDE)", "law(WIDE)", "draw", "bandit_lab.theory.exact in line 10"),
+    "a claim": ("f.measured.x", "law(f.measured.x)", "CLAIMS", "bandit_lab.theory.exact in line 10"),
+}
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "part", "expected", "got"),
-    [
-        (
-            "return law(x)",
-            "return m.growth_rate(x)",
-            "predict",
-            SIMULATION,
-            "bandit_lab.measure.growth_rate in line 12",
-        ),
-        ("theory.exact(", "m.growth_rate(", "predict", SIMULATION, "bandit_lab.measure.growth_rate in line 10"),
-        ("return law(x)", "return measure(x)", "predict", SIMULATION, "bandit_lab.measure.growth_rate in line 15"),
-        ("bandit(x)\n", "theory.exact(x)\n", "measure", THEORY, "bandit_lab.theory.exact in line 14"),
-        ("two_arm(x)", "law(x)", "measure", THEORY, "bandit_lab.theory.exact in line 10"),
-        ("two_arm(x)", "[theory.exact(one) for one in x]", "measure", THEORY, "bandit_lab.theory.exact in line 17"),
-        ("def bandit(x", "def bandit(x=theory.LAW", "measure", THEORY, "bandit_lab.theory.LAW in line 16"),
-        ("def bandit", "@theory.cached\ndef bandit", "measure", THEORY, "bandit_lab.theory.cached in line 16"),
-        ('UNIT, WIDE = "m"', "UNIT, WIDE = theory.UNIT", "measure", THEORY, "bandit_lab.theory.UNIT in line 6"),
-        ("np.array(x)", "np.array(theory.exact(x))", "measure", THEORY, "bandit_lab.theory.exact in line 8"),
-        (
-            "def bandit(x):",
-            "def bandit(x):\n    from bandit_lab.lab.predict.linear import wire",
-            "measure",
-            THEORY,
-            "bandit_lab.lab.predict.linear.wire in line 17",
-        ),
-        ("two_arm(x)", "two_arm(theory)", "measure", THEORY, "bandit_lab.theory in line 17"),
-        ("def shared", "np.x = theory.exact\ndef shared", "measure", THEORY, "bandit_lab.theory.exact in line 7"),
-        ("def shared", "for np in theory.ALL: ...\ndef shared", "measure", THEORY, "bandit_lab.theory.ALL in line 7"),
-        (
-            "return law(x), UNIT",
-            "global UNIT\n    UNIT = law(x)\n    return UNIT",
-            "measure",
-            THEORY,
-            "bandit_lab.theory.exact in line 10",
-        ),
-        (
-            "import numpy as np",
-            "import numpy as np, bandit_lab\ndef two_arm(x): return bandit_lab.theory.exact(x)",
-            "measure",
-            THEORY,
-            "bandit_lab.theory.exact in line 4",
-        ),
-        (
-            "import numpy as np",
-            "import numpy as np, bandit_lab\ndef two_arm(x): return getattr(bandit_lab, x)",
-            "measure",
-            THEORY,
-            "bandit_lab in line 4",
-        ),
-        ("two_arm(x)", "__import__(x)", "measure", THEORY, "__import__ in line 17"),
-        (
-            "import numpy as np",
-            "import numpy as np, importlib\ndef two_arm(x): return importlib.import_module(x)",
-            "measure",
-            THEORY,
-            "importlib.import_module in line 4",
-        ),
-        ("shared(WIDE)", "law(WIDE)", "draw", BOTH, "bandit_lab.theory.exact in line 10"),
-        ("shared(WIDE)", "m.growth_rate(WIDE)", "draw", BOTH, "bandit_lab.measure.growth_rate in line 21"),
-        ("f.measured.x", "law(f.measured.x)", "CLAIMS", BOTH, "bandit_lab.theory.exact in line 10"),
-    ],
-)
-def test_a_witness_that_uses_the_other_side_is_refused(before, after, part, expected, got):
+@pytest.mark.parametrize("how", PLANTED)
+def test_a_witness_that_uses_the_other_side_is_refused(how):
+    before, after, part, got = PLANTED[how]
     assert before in FILE
-    with pytest.raises(ValueError, match="expected") as error:
+    with pytest.raises(ValueError, match=rf"^{part}: expected nothing of .*, got {re.escape(got)}$"):
         source.check_witnesses(FILE.replace(before, after, 1))
-    assert str(error.value) == f"{part}: expected nothing of {expected} and no import by text, got {got}"
 
 
 @pytest.fixture
@@ -193,31 +156,9 @@ def test_a_witness_that_uses_the_other_side_through_a_shared_file_is_refused(sha
         source.check_witnesses.__wrapped__(USING)
 
 
-@pytest.mark.parametrize("name", source.SIMULATION + source.THEORY)
-def test_what_is_forbidden_is_there(name):
-    """A module that moves would be forbidden no more."""
-    assert importlib.util.find_spec(name) is not None
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("from bandit_lab.theory import *\n" + FILE, "import: expected names, got `from bandit_lab.theory import *`"),
-        ("def measure(x):\n    return 1\n", None),
-    ],
-)
-def test_what_cannot_be_told_is_refused_and_what_is_not_there_is_not(text, message):
-    if message is None:
-        source.check_witnesses(text)
-    else:
-        with pytest.raises(ValueError, match="import") as error:
-            source.check_witnesses(text)
-        assert str(error.value).startswith(message)
-
-
 def test_claims_of_one_reading_compare_what_it_reads():
     data = [xarray.Dataset({"x": ("i", values)}) for values in ([2.0, 4.0], [2.2, 3.0])]
-    found = Results(*data, as_setting({"quality": "draft"}))
+    found = Results(*data, _as_setting({"quality": "draft"}))
     rows = [
         claims.row(claim, found)
         for claim in (
@@ -272,20 +213,3 @@ def test_parts_are_kept_in_their_order_and_told_one_by_one():
     kept = lab.keep_each({name: lambda name=name: xarray.Dataset({"x": ord(name)}) for name in "abc"})
     assert {name: int(part.x) for name, part in kept.items()} == {"a": 97, "b": 7, "c": 99}
     assert (list(kept), told) == (["a", "b", "c"], [(1, 3), (2, 3), (3, 3)])
-
-
-@pytest.mark.parametrize("name", discover())
-def test_an_experiment_can_be_read_in_one_go(name):
-    """In 420 lines at most."""
-    assert len(discover()[name].source.splitlines()) <= 420
-
-
-def test_a_finding_that_names_no_claim_is_refused():
-    with pytest.raises(ValueError, match="FINDING: expected names of claims in braces, got 'two'"):
-        claims.finding(SimpleNamespace(finding="{two}"), [])
-
-
-def test_labelled_columns_are_floats_with_units():
-    found = labelled({"x": ("i", [1, 2], "steps"), "y": ((), 3, "1")}, {"i": ["a", "b"]})
-    assert (found.x.dtype, found.x.dims, found.x.units) == (float, ("i",), "steps")
-    assert (float(found.x.sel(i="b")), float(found.y), found.y.units) == (2, 3, "1")

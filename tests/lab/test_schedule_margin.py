@@ -11,11 +11,6 @@ from bandit_lab.grpo import Schedule
 
 SETTING = {"bandit": {"name": "k_arm", "rewards": [0.8, 0.55, 0.2]}, "refresh_interval": 4, "momentum": 0.5}
 MEAN = {**SETTING, "dynamics": "mean_field"}
-UP = {"schedule": "linear", "init_value": 0.35, "end_value": 1.0}
-
-
-def exact(**settings):
-    return bl.predict(**settings).thresholds.learning_rate.exact
 
 
 def test_a_schedule_of_the_rate_is_nearest_at_its_peak():
@@ -24,15 +19,13 @@ def test_a_schedule_of_the_rate_is_nearest_at_its_peak():
     found, peak = bl.predict(learning_rate=warm, **MEAN), bl.predict(learning_rate=0.3, **MEAN)
     assert found.margin.smallest == pytest.approx(peak.thresholds.learning_rate.exact / 0.3, rel=1e-12)
     assert (found.margin.step, found.margin.steps) == (7, 1000)
-    assert found.verdict.startswith(f"{peak.verdict}; this is step 7 of 1,000")
     assert found.spectral_radius == peak.spectral_radius
-    assert "margin" not in peak.to_dict()
 
 
 def test_a_displacement_shrinks_until_the_schedule_passes_the_threshold():
     """A slow ramp through the threshold, at fixed KL weight: the run is nearest to its fixed point where they meet."""
     setting, steps = {"refresh_interval": 1, "momentum": 0.0, "dynamics": "mean_field"}, 400
-    threshold = exact(learning_rate=1.0, **setting)
+    threshold = bl.predict(learning_rate=1.0, **setting).thresholds.learning_rate.exact
     trained = learner(bandit=two_arm(), schedule=Schedule(np.linspace(0.95, 1.05, steps)))
     point = measure.find_fixed_point(trained, "mean_field", 1.0)
     rest = float(bl.predict(learning_rate=1.0, **setting).fixed_point.expected_reward)
@@ -52,22 +45,3 @@ def test_simulate_takes_a_schedule():
     assert slow.reward_mean.sel(kl_weight=1.0)[20] < number.reward_mean[20]
     assert slow.attrs["no_outcome"].startswith("learning_rate on a schedule")
     assert slow.attrs["learning_rate.schedule"] == "linear"
-
-
-@pytest.mark.parametrize(
-    ("call", "settings", "said"),
-    [
-        (
-            bl.predict,
-            {"learning_rate": [0.1] * 400},
-            "learning_rate: .* or a schedule .* a list of 400",
-        ),
-        (bl.predict, {"momentum": UP}, "momentum: expected a finite number"),
-        (bl.predict, {"learning_rate": {"schedule": "lin"}}, "learning_rate.schedule: expected one of"),
-        (bl.predict, {"kl_weight": UP}, "kl_weight: expected a finite number"),
-        (bl.simulate, {"learning_rate": [UP, 0.1]}, "learning_rate: expected a finite number"),
-    ],
-)
-def test_a_schedule_where_none_is_taken(call, settings, said):
-    with pytest.raises(ValueError, match=said):
-        call(**settings)

@@ -9,7 +9,7 @@ import xarray
 
 from bandit_lab._types import Outcome
 from bandit_lab.app.cli import main
-from bandit_lab.app.folder.manifest import CompileClock
+from bandit_lab.app.folder.store import CompileClock
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=16", "momentum=0.5", "quiet=true"]
 SAMPLED = [*SMALL, "group_size=8", "seeds=40", "steps=200", "sampled.multiple=[0.003,0.5,1.5]"]
@@ -28,38 +28,34 @@ def run(tmp_path_factory):
 
 
 def test_folder_holds_what_is_promised(run):
-    names = {path.name for path in run[0].iterdir()}
+    folder, summary = run
+    names = {path.name for path in folder.iterdir()}
     pictures = {"phase_diagram.png", "trajectories.png"}
     assert names == {"config.yaml", "summary.json", "manifest.json", "results.zarr"} | pictures
-    for picture in pictures:
-        assert (run[0] / picture).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
-
-
-def test_summary_has_the_promised_keys(run):
-    summary = run[1]
+    assert all((folder / picture).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for picture in pictures)
     assert set(summary) >= {"axes", "outcomes", "threshold", "transition", "stiffness", "throughput"}
     assert set(summary["outcomes"]) == {outcome.label for outcome in Outcome}
-    assert set(summary["stiffness"]) >= {"hessian", "closed_form", "relaxation"}
-    assert set(summary["throughput"]) >= {
-        "seed_steps",
-        "seed_steps_per_second",
-        "compile_seconds",
-        "run_seconds",
-        "peak_memory_bytes",
-    }
     assert summary["throughput"]["seed_steps"] == 2 * 3 * 40 * 200
-    columns = {
-        "refresh_interval",
-        "momentum",
-        "measured_learning_rate",
-        "exact",
-        "leading_order",
-        "relative_error",
-        "drift",
-    }
-    for row in summary["threshold"] + summary["transition"]:
-        assert set(row) >= columns
     assert {row["drift"] for row in summary["threshold"]} == {"G = infinity", "G = 8"}
+    data = xarray.open_zarr(folder / "results.zarr", chunks=None)
+    assert data["outcome"].dims == ("momentum", "kl_weight", "refresh_interval", "learning_rate")
+    assert data["sampled_outcome"].dims[-2:] == ("multiple", "seed")
+    for name, variable in data.variables.items():
+        assert not np.issubdtype(variable.dtype, np.number) or "units" in variable.attrs, name
+    codes = dict(zip(data["outcome"].attrs["flag_values"], data["outcome"].attrs["flag_meanings"].split(), strict=True))
+    assert codes == {int(outcome): outcome.label for outcome in Outcome}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert {"versions", "git_commit", "device", "precision", "seed", "config_hash", "block_width"} <= set(manifest)
+    seconds = [manifest[f"{part}_seconds"] for part in ("wall", "compile", "run")]
+    assert min(seconds) > 0
+    assert seconds[2] == pytest.approx(seconds[0] - seconds[1], abs=2e-3)
+
+
+def test_programs_compiled_at_once_do_not_make_the_run_negative():
+    clock = CompileClock()
+    clock.seconds = 3.0
+    assert clock.split(2.0) == {"wall": 2.0, "compile": 2.0, "run": 0.0}
+    assert clock.split(5.0) == {"wall": 5.0, "compile": 3.0, "run": 2.0}
 
 
 def test_measured_agrees_with_exact(run):
@@ -88,18 +84,6 @@ def test_sampled_runs_stay_far_below_and_are_lost_beyond_the_threshold(run):
         assert row["lost_share"][-1] >= 0.9
 
 
-def test_results_open_with_names_and_units(run):
-    data = xarray.open_zarr(run[0] / "results.zarr", chunks=None)
-    assert data["outcome"].dims == ("momentum", "kl_weight", "refresh_interval", "learning_rate")
-    assert data["sampled_outcome"].dims[-2:] == ("multiple", "seed")
-    for name, variable in data.variables.items():
-        if np.issubdtype(variable.dtype, np.number):
-            assert "units" in variable.attrs, name
-    codes = dict(zip(data["outcome"].attrs["flag_values"], data["outcome"].attrs["flag_meanings"].split(), strict=True))
-    assert codes == {int(outcome): outcome.label for outcome in Outcome}
-    assert list(data["refresh_interval"].values) == [1, 4]
-
-
 def test_outcomes_follow_the_exact_boundaries(run):
     """Away from a boundary by more than the tolerance every cell has the outcome that the exact theory gives it."""
     data = xarray.open_zarr(run[0] / "results.zarr").isel(momentum=0, kl_weight=0).load()
@@ -110,15 +94,6 @@ def test_outcomes_follow_the_exact_boundaries(run):
         clear = np.all(np.abs(rate[:, None] / [onset, threshold] - 1) > TOLERANCE, axis=1)
         expected = np.where(rate > threshold, Outcome.UNSTABLE, np.where(rate > onset, Outcome.OSCILLATING, 1))
         np.testing.assert_array_equal(row["outcome"].values[clear], expected[clear])
-
-
-def test_manifest_says_where_it_comes_from(run):
-    manifest = json.loads((run[0] / "manifest.json").read_text())
-    for key in ("versions", "git_commit", "device", "precision", "seed", "config_hash", "block_width"):
-        assert key in manifest
-    for key in ("wall_seconds", "compile_seconds", "run_seconds"):
-        assert manifest[key] > 0
-    assert len(manifest["config_hash"]) == 64
 
 
 def test_same_settings_same_bytes_and_nothing_compiled_anew_for_the_samples(run, tmp_path, monkeypatch):
@@ -144,13 +119,6 @@ def test_a_cell_does_not_know_its_neighbours(run, tmp_path):
         assert mine.tobytes() == other.tobytes()
 
 
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_both_precisions_run(precision, tmp_path):
-    arguments = ["sweep.refresh_interval=[2]", "momentum=0", "sweep.learning_rate.num=12", "seeds=8", "steps=50"]
-    summary = sweep(tmp_path / precision, *arguments, f"precision={precision}", "group_size=8", "pictures=false")
-    assert all(abs(row["relative_error"]) <= TOLERANCE for row in summary["threshold"])
-
-
 def test_refresh_interval_can_be_the_bracketed_one(tmp_path):
     arguments = ["dynamics=mean_field", "boundary=refresh_interval", "momentum=0", "sweep.learning_rate=[1.5,2.5,5.0]"]
     summary = sweep(tmp_path / "run", *arguments, "sweep.refresh_interval={start: 1, stop: 12, num: 12, scale: linear}")
@@ -166,23 +134,6 @@ def test_no_interior_fixed_point_is_said_and_nothing_crashes(tmp_path):
     assert all(row["measured_learning_rate"] is None for row in summary["threshold"])
     assert all("vertex" in row["measured_learning_rate_reason"] for row in summary["threshold"])
     assert summary["stiffness"]["critical_kl_weight"] == pytest.approx(1.5089, abs=5e-5)
-
-
-def test_fresh_estimator_has_no_threshold_in_the_refresh_interval(tmp_path):
-    """Importance ratios and a mean-only advantage: the boundary of the mean field is that of N = 1 at every N."""
-    arguments = ["dynamics=mean_field", "momentum=0", "sweep.refresh_interval=[1,16]", "advantage=dr_grpo"]
-    summary = sweep(tmp_path / "run", *arguments, "estimator=ratio", "sweep.learning_rate.num=16")
-    first, last = summary["threshold"]
-    assert last["measured_learning_rate"] == pytest.approx(first["measured_learning_rate"], rel=TOLERANCE)
-    assert last["measured_learning_rate"] > 30 * last["leading_order"]
-
-
-def test_optimiser_without_a_theory_says_so(tmp_path):
-    arguments = ["optimizer=adam", "sweep.refresh_interval=[1]", "seeds=8", "steps=30", "group_size=8"]
-    summary = sweep(tmp_path / "run", *arguments)
-    for row in summary["threshold"]:
-        assert "no linear theory of the optimiser adam" in row["exact_reason"]
-        assert "adam" in row["measured_learning_rate_reason"]
 
 
 def test_a_value_outside_the_grid_is_null_with_a_reason(tmp_path):

@@ -12,7 +12,7 @@ from bandit_lab.app.chunks.run import key_of
 from bandit_lab.app.settings.config import ChunkSizes, SampledGrid, SweepSettings
 from bandit_lab.bandits import two_arm
 from bandit_lab.lab.sweep import jobs as sweep_jobs
-from bandit_lab.lab.sweep.jobs import RunsWork, chunk_shape
+from bandit_lab.lab.sweep.jobs import RunsWork, _chunk_shape
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS
 from bandit_lab.simulation import UNIT, Moments, Summary
 from bandit_lab.simulation.engine import WIDTH
@@ -83,11 +83,9 @@ def test_everything_that_decides_the_numbers_is_in_the_key_and_nothing_else(monk
     assert key_of(base) != before
 
 
-@pytest.mark.parametrize("steps", [1, 50, 1000, 10**6])
-@pytest.mark.parametrize("count", [1, 10, 10**5])
-@pytest.mark.parametrize("seeds", [1, 1024, UNIT, 10**7])
+@pytest.mark.parametrize(("steps", "count", "seeds"), [(1, 10**5, 10**7), (50, 10, UNIT), (10**6, 1, 1024)])
 def test_chunks_are_whole_blocks_and_units_of_bounded_size(steps, count, seeds):
-    wide, part = chunk_shape(plan(), steps, count, seeds)
+    wide, part = _chunk_shape(plan(), steps, count, seeds)
     assert wide % WIDTH["sampled"].cells == 0
     assert part == seeds or part % UNIT == 0
     least = min(count, WIDTH["sampled"].cells) * min(UNIT, seeds)

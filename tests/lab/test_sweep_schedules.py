@@ -76,15 +76,3 @@ def test_chunks_of_another_schedule_are_others():
     assert one["schedule"] != other["schedule"]
     assert {key for key in one if one[key] != other[key]} == {"schedule"}
     assert "schedule" not in identity()
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"learning_rate": 0.1, "sweep": {"learning_rate": [0.1]}}, "learning_rate: expected one of learning_rate and"),
-        ({"learning_rate": {"schedule": "lin"}}, "learning_rate.schedule: expected one of"),
-    ],
-)  # fmt: skip
-def test_what_no_sweep_takes(settings, said):
-    with pytest.raises(ValueError, match=said):
-        plan(**settings)

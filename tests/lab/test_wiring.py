@@ -125,12 +125,6 @@ def test_closed_form_and_block_map_agree_on_thresholds(model):
         assert mixed.onset(interval, 0.7).value == pytest.approx(stale.onset(interval, 0.7).value, rel=1e-3)
 
 
-def test_unknown_optimiser_has_reasons_instead_of_numbers():
-    for value in (linear(convention="adam").law(1, 0.9), linear(convention="adam").threshold(1, 0.9)):
-        assert value.value is None
-        assert "adam" in value.reason
-
-
 def test_noise_is_that_of_the_average_over_prompts():
     one, four = settings(prompts=1), settings(prompts=4)
     policy = np.array([0.8, 0.2])

@@ -1,22 +1,15 @@
-"""Random staleness: the law of the ages, the age-averaged drift, and two thresholds under drawn ages."""
+"""Random staleness: the law of the ages, and the age-averaged drift."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from growth_of_drawn_ages import growth_of_drawn_ages
-from settings import cells, learner, nightly_but
+from settings import learner
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import Hyper, init, update
-from bandit_lab.measure import find_fixed_point, generic_direction, measure_stiffness
 from bandit_lab.simulation import DYNAMICS
-from bandit_lab.theory.random_ages import (
-    averaged_threshold,
-    mean_square_threshold,
-)
 from experiments.shared.random_ages import Random, age_at, age_shares
-from experiments.shared.theory.lyapunov import lyapunov_threshold
 
 ARMS = two_arm((0.9, 0.1))
 
@@ -24,12 +17,6 @@ ARMS = two_arm((0.9, 0.1))
 def frozen(staleness, mean_age, **options):
     """Two noisy arms, everything stale: one stiffness."""
     return learner("grpo", ARMS, staleness, horizon=Random().horizon_for(mean_age), **options)
-
-
-def at_fixed_point(trained):
-    point = find_fixed_point(trained, "mean_field", 1.0)
-    stiffness = measure_stiffness(trained, "mean_field", 1.0, point).largest
-    return point.theta, generic_direction(point.basis), stiffness
 
 
 def test_drawn_ages_have_the_geometric_law():
@@ -79,53 +66,3 @@ def test_the_mean_over_drawn_ages_is_the_averaged_gradient():
     assert abs(float(z)) <= 5
     fresh = DYNAMICS["mean_field"](trained)(jax.random.key(0), 1.0, state.theta, state.theta).value[0]
     assert abs(float((drawn.mean() - fresh) / (drawn.std() / np.sqrt(20_000)))) > 5
-
-
-@pytest.mark.parametrize(("rate", "factor"), [("typical", 1), ("mean_square", 2)])
-@pytest.mark.usefixtures("compiled_quickly")
-def test_without_ages_a_displacement_and_its_square_shrink_by_the_same_factor_every_step(rate, factor):
-    """On-policy, exact drift, no momentum: ln |1 - eta K| per step, twice that for the square, and no scatter."""
-    trained = frozen("random", 0.0)
-    theta, direction, stiffness = at_fixed_point(trained)
-    kappa = np.array([0.2, 1.6])
-    found = growth_of_drawn_ages(
-        trained, "mean_field", cells(kappa / stiffness, 0.0, 0.0), np.tile(theta, (2, 1)), direction, rate=rate,
-        steps=300, runs=4,
-    )  # fmt: skip
-    np.testing.assert_allclose(found.rate, factor * np.log(np.abs(1 - kappa)), rtol=1e-4)
-    assert np.all(found.error < 1e-4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("mean_age", "momentum"), nightly_but([(3.0, 0.5)], [(9.0, 0.0), (3.0, 0.5)]))
-def test_thresholds_with_drawn_ages(mean_age, momentum):
-    """At 0.94, 1 and 1.06 times the predicted thresholds: decay, no growth seen, growth.
-
-    Population 1,024 x 2,000 steps, seed 0. The growth rate at the predicted threshold is within 5 standard errors of 0
-    (plus the predicted threshold's own error), 6 % off it is not, and has the right sign. Planted: the mean-square
-    threshold taken for the typical one, and the averaged one for either.
-    """
-    trained = frozen("random", mean_age)
-    theta, direction, stiffness = at_fixed_point(trained)
-    typical, uncertainty = lyapunov_threshold(mean_age, momentum, trained.horizon, tail="clip")
-    mean_square = mean_square_threshold(mean_age, momentum)
-    for rate, kappa, spread in (("mean_square", mean_square, 0.0), ("typical", typical, uncertainty)):
-        other = typical if rate == "mean_square" else mean_square
-        grid = np.array([0.94 * kappa, kappa, 1.06 * kappa, other]) / stiffness
-        growth = growth_of_drawn_ages(
-            trained,
-            "mean_field",
-            cells(grid, momentum, mean_age),
-            np.tile(theta, (4, 1)),
-            direction,
-            rate=rate,
-            steps=2000,
-            runs=1024,
-        )
-        slope = (growth.rate[2] - growth.rate[0]) / 0.12
-        error = np.hypot(growth.error, slope * spread / kappa)
-        assert abs(growth.rate[1]) <= 5 * error[1]
-        assert growth.rate[0] < -5 * error[0]
-        assert growth.rate[2] > 5 * error[2]
-        assert abs(growth.rate[3]) > 5 * error[3]
-    assert averaged_threshold(mean_age, momentum).kappa > 1.5 * typical > 1.5 * mean_square

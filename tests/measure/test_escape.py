@@ -2,43 +2,43 @@
 
 import numpy as np
 import pytest
-from escape_of_runs import Escape, measure_escape
 from settings import cells, learner, nightly_but
 
 from bandit_lab import theory
 from bandit_lab.bandits import two_arm
+from bandit_lab.simulation import trajectories
 from bandit_lab.theory.two_arm_chain import TwoArmChain
 
 STIFFNESS = 0.13820496  # two Bernoulli arms (0.9, 0.1), GRPO, KL weight 1, infinite groups
 GAP = 2.02640  # log-odds at that fixed point
 
 
-def chain(size, rate, interval, prompts=1, spacing=0.1, **grid):
+def chain(size, rate, interval, spacing=0.1, **grid):
     """The exact chain of those arms."""
-    law = theory.GroupLaw("grpo", size)
-    return TwoArmChain((0.9, 0.1), law, 1.0, rate, interval, prompts, spacing=spacing, **grid)
+    return TwoArmChain((0.9, 0.1), theory.GroupLaw("grpo", size), 1.0, rate, interval, 1, spacing=spacing, **grid)
 
 
-def watched(size, rates, interval, low, high, steps, seeds=1024, prompts=1, start=GAP):
-    """Escape of the sampled runs from the infinite-group fixed point."""
-    trained = learner("grpo", two_arm((0.9, 0.1)), group_size=size, prompts=prompts)
-    grid = cells(rates, 0.0, interval)
-    theta = np.tile([start / 2, -start / 2], (len(grid.learning_rate), 1))
-    return measure_escape(trained, grid, theta, low, high, steps=steps, seeds=seeds)
+def good_probability(size, rate, interval, steps, seeds=1024, rewards=(0.9, 0.1), kl_weight=1.0, start=GAP):
+    """Probability of the good arm [S, blocks + 1] where a block begins, of sampled runs from log-odds `start`."""
+    trained = learner("grpo", two_arm(rewards), group_size=size)
+    grid, initial = cells(rate, 0.0, interval, kl_weight), np.array([[start / 2, -start / 2]])
+    reward = trajectories(trained, "sampled", grid, steps=steps, seeds=seeds, initial=initial)[0, :, ::interval]
+    return (reward.astype(float) - rewards[1]) / (rewards[0] - rewards[1])
 
 
-def test_rate_and_survival_of_known_exit_times():
-    """Exits at step 3, 5, 5 and none in 10 steps; a hazard of 2 in (7 - 4) steps at risk after step 4."""
-    escape = Escape(np.array([[3, 5, 5, 11]]), np.zeros((1, 4)), np.zeros((1, 4)), 10)
-    np.testing.assert_allclose(escape.survival().value[0], [1, 1, 1, 0.75, 0.75] + 6 * [0.25])
-    rate = escape.rate(4)
-    assert rate.value[0] == pytest.approx(2 / (1 + 1 + 6))
-    assert rate.error[0] == pytest.approx(rate.value[0] / np.sqrt(2))
-    # Geometric exits: n = 20,000, seed 0, |z| <= 5; a rate that counts one step less at risk for each run is caught.
-    first = np.random.default_rng(0).geometric(0.05, size=(1, 20_000))
-    known = Escape(np.minimum(first, 101), first * 0.0, first * 0.0, 100).rate(0)
-    assert abs(known.value[0] - 0.05) <= 5 * known.error[0]
-    assert abs(known.value[0] / (1 - known.value[0]) - 0.05) > 5 * known.error[0]
+def exits(probability, low, high):
+    """[S] first block at whose beginning the log-odds lie outside of these; one more than there are, if none."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gap = np.log(probability / (1 - probability))
+    outside = ~((gap >= low) & (gap <= high))
+    return np.where(outside.any(1), outside.argmax(1), outside.shape[1])
+
+
+def rate_of(first, blocks, after):
+    """(exits per block of runs that are in at block `after`, standard error): exits over blocks at risk."""
+    late = first > after
+    lost, at_risk = np.sum(late & (first <= blocks)), np.sum(np.minimum(first[late], blocks) - after)
+    return lost / at_risk, np.sqrt(lost) / at_risk
 
 
 def test_survival_against_the_exact_chain():
@@ -46,19 +46,18 @@ def test_survival_against_the_exact_chain():
     within 5 standard errors and 1 % of the grid. Planted: N = 3 at the same learning rate.
     """
     rate = 1.5 / (4 * STIFFNESS)
-    escape = watched(16, rate, 4, -2.025, 6.025, 240, seeds=2048)
-    survival = escape.survival()
+    first = exits(good_probability(16, rate, 4, 240, seeds=2048), -2.025, 6.025)
     blocks = np.array([10, 20, 40, 60])
-    for interval, right in ((4, True), (3, False)):
+    survival = np.mean(first[:, None] > blocks, axis=0)
+    error = np.sqrt(survival * (1 - survival) / len(first))
+    for interval, right in ((3, False), (4, True)):
         exact = chain(16, rate, interval, spacing=0.05, low=-12.0, high=20.0)
         inside = (exact.grid > -2.01) & (exact.grid < 6.01)
         expected = 1 - exact.absorbed(inside, 60, GAP)[blocks]
-        close = np.abs(survival.value[0, 4 * blocks] - expected) <= 5 * survival.error[0, 4 * blocks] + 0.01
-        assert bool(np.all(close)) == right
-    rate_of_exit = escape.rate(80)
-    exact = chain(16, rate, 4, spacing=0.05, low=-12.0, high=20.0)
-    per_step = exact.escape((exact.grid > -2.01) & (exact.grid < 6.01))[0] / 4
-    assert abs(rate_of_exit.value[0] - per_step) <= 4 * rate_of_exit.error[0] + 0.03 * per_step
+        assert bool(np.all(np.abs(survival - expected) <= 5 * error + 0.01)) == right
+    found, error = rate_of(first, 60, 20)
+    expected = exact.escape(inside)[0]
+    assert abs(found - expected) <= 4 * error + 0.03 * expected
 
 
 @pytest.mark.slow
@@ -70,7 +69,7 @@ def test_hot_runs_collapse_below_the_threshold(size, expected):
     infinite groups) is excluded for G = 16 and 64.
     """
     rate = 1.5 / (4 * STIFFNESS)
-    late = watched(size, rate, 4, -np.inf, np.inf, 2000).late_probability[0]
+    late = good_probability(size, rate, 4, 2000)[:, 251:].mean(axis=1)
     error = late.std() / np.sqrt(len(late))
     exact = chain(size, rate, 4).mean_probability(500, 250, GAP)
     assert abs(late.mean() - exact) <= 5 * error + 1e-3
@@ -80,19 +79,17 @@ def test_hot_runs_collapse_below_the_threshold(size, expected):
 
 @pytest.mark.nightly
 def test_escape_over_a_barrier():
-    """Two fixed arms, G = 100, KL weight 1.55: an interior well and another close to the vertex. 2,048 seeds x 3,000.
+    """Two fixed arms, G = 100, KL weight 1.55: an interior well and another close to the vertex. 4,096 seeds x 3,000.
 
     Rate out of the well against the chain's exact one: 4 standard errors and 5 % of the grid. Planted: half of it.
     """
     law = theory.GroupLaw("grpo", 100)
     signal = theory.BinarySignal(law, (1.0, 0.0))
     well, _, far = (p.tilt for p in theory.fixed_points(signal, np.array([0.5, 0.5]), 1.55))
-    trained = learner("grpo", two_arm((1.0, 0.0)), group_size=100)
     for rate in (1.0, 2.0):
-        theta = np.array([[well / 2, -well / 2]])
-        escape = measure_escape(trained, cells(rate, kl_weight=1.55), theta, -np.inf, far, steps=3000, seeds=2048)
-        found = escape.rate(300)
+        probability = good_probability(100, rate, 1, 3000, 4096, (1.0, 0.0), 1.55, well)
+        found, error = rate_of(exits(probability, -np.inf, far), 3000, 300)
         exact = TwoArmChain((1.0, 0.0), law, 1.55, rate, 1, low=-4.0, high=9.0, spacing=0.03)
         expected = exact.escape(exact.grid < far)[0]
-        assert abs(found.value[0] - expected) <= 4 * found.error[0] + 0.05 * expected
-        assert abs(found.value[0] - 0.5 * expected) > 4 * found.error[0] + 0.05 * expected
+        assert abs(found - expected) <= 4 * error + 0.05 * expected
+        assert abs(found - 0.5 * expected) > 4 * error + 0.05 * expected

@@ -6,14 +6,13 @@ from functools import cache
 import numpy as np
 import optax
 import pytest
-from settings import cells, learner
+from settings import learner
 
 from bandit_lab import theory
 from bandit_lab.bandits import BANDITS as REGISTERED, k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, STALENESS, Hyper, Learner, Optimizer, weighs_groups
-from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate, measure_stiffness
+from bandit_lab.measure import find_fixed_point, fresh_and_stale, measure_stiffness
 from bandit_lab.measure.floquet import Floquet, floquet, floquet_threshold
-from experiments.shared.measure.boundaries import floquet_intervals
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 
@@ -119,33 +118,6 @@ def test_every_bandit_advantage_and_estimator(variant):
     assert found.radius == pytest.approx(theory.spectral_radius(loop, 1.0, 5), abs=1e-9)
 
 
-@pytest.mark.nightly
-def test_growth_per_step_is_what_a_displaced_run_shows():
-    """Two settings on either side of the threshold; the run's reading is good to 2e-4 per step."""
-    subject = made("two", model="pipeline")
-    point = find_fixed_point(subject, "mean_field", 1.0)
-    threshold = floquet_threshold(subject, "mean_field", 0.9, 4, 1.0).learning_rate
-    rates = threshold * np.array([0.8, 1.2])
-    grid = cells(rates, 0.9, 4)
-    seen = growth_rate(subject, "mean_field", grid, np.tile(point.theta, (2, 1)), generic_direction(point.basis))
-    predicted = [floquet(subject, "mean_field", Hyper(r, 0.9, 4, 1.0)).growth for r in rates]
-    assert predicted[0] < 0 < predicted[1]
-    np.testing.assert_allclose(seen, predicted, atol=2e-4)
-
-
-@pytest.mark.nightly
-def test_a_constant_added_to_all_logits_changes_nothing():
-    """The neutral direction is projected out: multipliers do not depend on where along it the run stands."""
-    shifted = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), (0.0, 0.3, -0.2, 0.1, 0.4), initial_logits=(3.0,) * 5)
-    hyper = Hyper(5.0, 0.9, 4, 1.0)
-    here, there = (
-        floquet(learner(bandit=b, optimizer=Optimizer("adam"), group_size=4), "finite_group", hyper).multipliers
-        for b in (FIVE, shifted)
-    )
-    assert abs(here[0] - 1) > 1e-3
-    np.testing.assert_allclose(np.abs(here), np.abs(there), atol=1e-7)
-
-
 @dataclass(frozen=True)
 class Chained:
     """A duck-typed optimiser: clipping, heavy ball and a learning rate that a schedule brings down to a tenth."""
@@ -177,20 +149,6 @@ def test_a_repelling_fixed_point_has_threshold_zero_and_a_stable_one_none():
     late = floquet_threshold(made("two"), "mean_field", 0.0, 1, 1.0, low=2 * threshold, high=9 * threshold)
     assert late.learning_rate == 0.0
     assert "already" in late.reason
-
-
-@pytest.mark.nightly
-def test_intervals_for_a_lag_and_for_blocks():
-    """The dominant multiplier for both kinds of staleness."""
-    for model, intervals in (("refresh", range(1, 7)), ("lag", [2])):
-        subject = made("two", model)
-        stiffness = measure_stiffness(subject, "mean_field", 1.0, find_fixed_point(subject, "mean_field", 1.0)).largest
-        rate = 0.3 / stiffness
-        found, reason = floquet_intervals(subject, "mean_field", Hyper(rate, 0.5, 1, 1.0), np.array(intervals))
-        loop = theory.LinearLoop(0.0, stiffness, 0.5, model)
-        assert reason is None
-        expected = [theory.spectral_radius(loop, rate, n) for n in intervals]
-        np.testing.assert_allclose(np.abs(found), expected, atol=1e-10)
 
 
 def test_no_fixed_point_no_multipliers():

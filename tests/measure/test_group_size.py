@@ -11,7 +11,7 @@ from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import GRPO, Learner
 from bandit_lab.measure import find_fixed_point, generic_direction, learning_rate_boundary, measure_stiffness
-from bandit_lab.simulation import drift_of, finite_group, sampled
+from bandit_lab.simulation import drift_of
 from bandit_lab.theory.group_size import factor_expansion, group_shift
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -87,21 +87,6 @@ def test_invariance_holds_while_many_of_both_kinds_are_drawn():
             )
 
 
-@pytest.mark.parametrize(("size", "p"), [(4, 0.95), (16, 0.99), (64, 0.8)])
-def test_sampled_groups_have_this_drift(size, p):
-    """n = 150,000 groups, key 2, |z| <= 5 (false alarm 6e-7): the mean sampled gradient is c_G sqrt(p (1 - p)).
-
-    Planted: the infinite-group value, and the std that divides by G - 1.
-    """
-    trained, theta = learner("grpo", two_arm((1.0, 0.0)), group_size=size), at_success(p)
-    draw = jax.jit(jax.vmap(lambda k: sampled(trained)(k, 0.0, theta, theta).value[0]))
-    g = np.asarray(draw(jax.random.split(jax.random.key(2), 150_000)))
-    error, limit = g.std() / np.sqrt(len(g)), np.sqrt(p * (1 - p))
-    assert abs(g.mean() - group_factor(size, p) * limit) <= 5 * error
-    assert abs(g.mean() - limit) > 5 * error
-    assert abs(g.mean() - np.sqrt((size - 1) / size) * group_factor(size, p) * limit) > 5 * error
-
-
 def test_group_size_moves_the_threshold():
     """GRPO, arms (0.9, 0.1), KL weight 1, N = 4, mu = 0.5, G = 8: the bracketed boundary has moved from that of
     infinite groups by the predicted share, to 1e-3; of leave-one-out it has not moved (1e-6).
@@ -122,11 +107,3 @@ def test_group_size_moves_the_threshold():
     assert moved == pytest.approx(shift.threshold, abs=1e-3)
     assert abs(moved) > 0.2
     assert boundary("rloo", "finite_group") == pytest.approx(boundary("rloo", "mean_field"), rel=1e-6)
-
-
-def test_silent_share_is_reported():
-    """finite_group reports p^G + (1 - p)^G, 1e-13."""
-    trained, theta = learner("grpo", two_arm((1.0, 0.0)), group_size=8), at_success(0.95)
-    found = float(finite_group(trained)(jax.random.key(0), 0.0, theta, theta).silent)
-    assert found == pytest.approx(0.95**8 + 0.05**8, rel=1e-13)
-    assert found == pytest.approx(float(theory.silent_rate(8, 0.95)), rel=1e-13)

@@ -26,16 +26,3 @@ def test_the_boundary_of_far_starts_is_that_of_small_displacements():
     reach = tail_range(trained, "mean_field", cells(small * np.array([0.95, 1.05]), 0.0, 4), far, start, ALONG, 6000)
     assert np.abs(reach[0]).max() < 1e-6
     assert reach[1, 0] < -0.1 < 0.1 < reach[1, 1]
-
-
-def test_a_block_longer_than_the_tail_is_read_at_its_start():
-    """N = 40, 100 steps: no block starts in the last tenth, so that a run that has returned was taken for one that has
-    not."""
-    trained = learner("grpo", two_arm())
-    point = find_fixed_point(trained, "mean_field", 1.0)
-    theta = point.theta[None]
-    one, start = cells(0.2, 0.0, 40), theta + 1e-3 * ALONG
-    found = tail_range(trained, "mean_field", one, theta, start, ALONG, 100)
-    assert np.all(np.isfinite(found))
-    assert found[0, 0] == found[0, 1] == tail_range(trained, "mean_field", one, theta, start, ALONG, 81)[0, 1]
-    assert abs(found[0, 0]) < 2e-3

@@ -2,17 +2,16 @@
 
 import numpy as np
 import pytest
-from settings import cells, learner, nightly_but
+from settings import cells, learner
 
 from bandit_lab import theory
 from bandit_lab.bandits import two_arm
-from bandit_lab.grpo import Hyper, Ratio
+from bandit_lab.grpo import Ratio
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction
-from bandit_lab.simulation import run, trajectories
-from experiments.shared.measure.boundaries import floquet_intervals, refresh_interval_boundary
+from bandit_lab.simulation import trajectories
+from experiments.shared.measure.boundaries import refresh_interval_boundary
 from experiments.shared.theory.long_block import settle, success_recurrence
 
-ALL_INTERVALS = np.arange(1, 401)
 MOMENTUM = 0.9
 
 
@@ -21,14 +20,6 @@ def disfavoured(chance):
     gap = float(np.log(chance / (1 - chance)))
     bandit = two_arm((1.0, 0.0), reference_logits=(gap, 0.0), initial_logits=(gap, 0.0))
     return learner(bandit=bandit, estimator=Ratio())
-
-
-def realising(rho, probability):
-    """(learner, KL weight) whose split is rho = stale/fresh at this fixed point: rho = (1-2p)/(2 beta sqrt(p(1-p)))."""
-    root = np.sqrt(probability * (1 - probability))
-    kl_weight = (1 - 2 * probability) / (2 * rho * root)
-    odds = np.log(probability / (1 - probability)) - 1 / (kl_weight * root)
-    return disfavoured(1 / (1 + np.exp(-odds))), kl_weight
 
 
 def at_fixed_point(subject, kl_weight, kappa_fresh):
@@ -53,27 +44,6 @@ def runs_of(flags, intervals):
     return [(int(intervals[a]), int(intervals[b - 1])) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def test_island_of_the_linear_split_in_a_real_bandit():
-    """mu = .9, kappa_fresh = .01, rho = .8: N = 30..43 and nowhere else up to 400, by simulation, Floquet, theory.
-
-    The law with the whole stiffness, kappa N = 1 - mu, would have put the first unstable interval at N = 6.
-    Planted: rho = .74 moves the island's edges, and is seen.
-    """
-    subject, kl_weight = realising(0.8, 0.1)
-    point, rate, fresh, stale = at_fixed_point(subject, kl_weight, 0.01)
-    assert point.policy[0, 0] == pytest.approx(0.1, abs=1e-9)
-    assert stale / fresh == pytest.approx(0.8, abs=1e-9)
-    assert theory.islands(theory.LinearLoop(0.01, 0.008, MOMENTUM), 1.0, 400) == [(30, 43)]
-    top, _ = floquet_intervals(subject, "mean_field", Hyper(rate, MOMENTUM, 1, kl_weight), ALL_INTERVALS)
-    assert runs_of(np.abs(top) >= 1, ALL_INTERVALS) == [(30, 43)]
-    grown = simulated(subject, kl_weight, point, rate, ALL_INTERVALS)
-    assert runs_of(grown, ALL_INTERVALS) == [(30, 43)]
-    other, weight = realising(0.74, 0.1)
-    place, other_rate, _, _ = at_fixed_point(other, weight, 0.01)
-    some = np.arange(25, 50)
-    assert runs_of(simulated(other, weight, place, other_rate, some), some) != [(30, 43)]
-
-
 @pytest.mark.parametrize(
     ("kl_weight", "kappa", "expected"),
     [
@@ -92,28 +62,6 @@ def test_islands_with_a_reference_that_disfavours_the_good_arm(kl_weight, kappa,
     assert theory.islands(theory.LinearLoop(fresh, stale, MOMENTUM), rate, 400) == expected
     intervals = np.arange(1, 101)
     assert runs_of(simulated(subject, kl_weight, point, rate, intervals), intervals) == expected
-
-
-CYCLE, VERTEX = (3.0, (30, 35, 60)), (2.0, (15, 38, 120))
-
-
-@pytest.mark.parametrize(("kl_weight", "intervals"), nightly_but([CYCLE], [CYCLE, VERTEX]))
-def test_where_runs_go_from_inside_an_island(kl_weight, intervals):
-    """From 0.001 logits off, 60,000 steps. Runs outside the island come to rest at the fixed point.
-
-    Inside it, KL weight 3 cycles for ever (N = 35); KL weight 2 runs to the good arm's vertex (N = 38).
-    """
-    subject = disfavoured(0.009)
-    point, rate, _, _ = at_fixed_point(subject, kl_weight, 0.01)
-    start = point.theta + np.array([1e-3, -1e-3])
-    grid = cells(rate, MOMENTUM, np.array(intervals), kl_weight)
-    tail = run(subject, "mean_field", grid, steps=60_000, dtype=np.float64, initial=start).summary
-    np.testing.assert_allclose(tail.tail_mean[[0, 2], 0], point.expected_reward, atol=1e-8)
-    assert max(tail.tail_std[[0, 2], 0]) < 1e-9
-    if kl_weight == 3.0:
-        assert tail.tail_std[1, 0] > 1e-2
-    else:
-        assert tail.tail_mean[1, 0] > 1 - 1e-6
 
 
 def long_blocks(subject, kl_weight, blocks, length=200, rate=1.0, start=None):

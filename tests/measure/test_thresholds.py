@@ -6,7 +6,6 @@ from scipy.optimize import brentq
 from settings import INTERVALS, MODELS, MOMENTA, STUDY_SETTINGS, cells, learner, thinned
 
 from bandit_lab.bandits import two_arm
-from bandit_lab.grpo import ESTIMATORS
 from bandit_lab.measure import (
     find_fixed_point,
     generic_direction,
@@ -16,7 +15,6 @@ from bandit_lab.measure import (
     measure_stiffness,
     stiffest_mode,
 )
-from bandit_lab.measure.onset import RESOLUTION
 from bandit_lab.theory import (
     BinarySignal,
     GroupLaw,
@@ -26,7 +24,7 @@ from bandit_lab.theory import (
     oscillation_onset,
     stiffness_split,
 )
-from experiments.shared.measure.boundaries import first_overshoot, refresh_interval_boundary
+from experiments.shared.measure.boundaries import RESOLUTION, first_overshoot
 
 TOLERANCE = 1e-3
 GRID = np.geomspace(1e-5, 1e2, 29)
@@ -87,16 +85,6 @@ def test_growth_rates_are_the_logs_of_the_multipliers():
     np.testing.assert_allclose(rates[3:5], np.log(np.abs(1 - kappa_n[3:5])) / 8, rtol=1e-3)
 
 
-def test_a_cells_boundary_does_not_depend_on_its_neighbours():
-    trained, point = default_point()
-    direction, theta = generic_direction(point.basis), np.tile(point.theta, (3, 1))
-    together = learning_rate_boundary(
-        trained, "mean_field", cells(1.0, [0.0, 0.9, 0.5], [4, 8, 1]), theta, direction, GRID
-    )
-    alone = learning_rate_boundary(trained, "mean_field", cells(1.0, 0.9, 8), theta[:1], direction, GRID)
-    assert alone.value[0] == together.value[1]
-
-
 def test_a_grid_that_does_not_bracket_gives_nan():
     trained, point = default_point()
     direction = generic_direction(point.basis)
@@ -123,27 +111,3 @@ def test_overshoot_is_seen_later_than_it_begins():
     for seen, interval in zip(overshoot, (4, 16), strict=True):
         predicted = brentq(excess, 0.5 * seen, 1.2 * seen, args=(interval,))
         assert seen == pytest.approx(predicted, rel=TOLERANCE)
-
-
-@pytest.mark.nightly
-def test_ratio_with_mean_only_advantage_has_no_threshold_in_the_refresh_interval():
-    """At 50 times the law's learning rate for N = 64 `ratio` is stable up to N = 1024, `frozen` is lost at its exact N.
-
-    dr_grpo has no std to go stale, so the importance ratio makes the mean drift wholly fresh.
-    """
-    results = {}
-    intervals = np.unique(np.geomspace(1, 1024, 41).astype(int))
-    for name in ("ratio", "frozen"):
-        trained = learner("dr_grpo", two_arm((1.0, 0.0)), estimator=ESTIMATORS[name](), horizon=1024)
-        point = find_fixed_point(trained, "mean_field", 1.0)
-        stiffness = measure_stiffness(trained, "mean_field", 1.0, point).largest
-        rate = 50 / (64 * stiffness)
-        grid = cells(rate, 0.0, 1)
-        direction = generic_direction(point.basis)
-        tried = np.arange(1, 9) if name == "frozen" else intervals
-        results[name], _ = refresh_interval_boundary(
-            trained, "mean_field", grid, point.theta[None], direction, tried, periods=20
-        )
-    assert results["ratio"][0] == 0
-    kappa = 50 / 64
-    assert results["frozen"][0] == next(n for n in range(1, 9) if exact("refresh", n, 0.0).kappa < kappa)

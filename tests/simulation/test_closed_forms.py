@@ -8,8 +8,8 @@ from settings import cells, learner
 from bandit_lab.bandits import two_arm
 from bandit_lab.measure import find_fixed_point, measure_stiffness
 from bandit_lab.simulation import run
-from bandit_lab.theory import discrete_response, oscillator, response
-from experiments.shared.theory.size_family import time_constant
+from bandit_lab.theory import oscillator, response
+from experiments.shared.theory.release import discrete_response
 from experiments.shared.theory.two_arm import mean_only_law, sinh_law
 
 
@@ -61,19 +61,3 @@ def test_near_the_fixed_point_the_mean_curve_is_the_oscillators(rate, momentum, 
         predicted = np.asarray(response(osc, jnp.arange(steps + 1.0), 1.0, 0.0))
         errors.append(np.max(np.abs(displaced - predicted)))
     assert np.polyfit(np.log(scales), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.1)
-
-
-def test_single_exponential_is_the_overdamped_limit():
-    """The distance from one exponential falls with order 1 in kappa/(1-mu)^2, the inverse over-damping."""
-    trained = learner("grpo", two_arm())
-    point = find_fixed_point(trained, "mean_field", 1.0)
-    stiffness = measure_stiffness(trained, "mean_field", 1.0, point).largest
-    start = (point.theta + 1e-4 * np.array([0.5, -0.5]))[None]
-    rates, errors = np.array([0.02, 0.01, 0.005]), []
-    for rate in rates:
-        tau = time_constant(stiffness, rate, 0.5)
-        grid = cells(rate, 0.5)
-        curve = run(trained, "mean_field", grid, steps=int(4 * tau), dtype=np.float64, initial=start).reward_mean[0]
-        displaced = (curve - point.expected_reward) / (curve[0] - point.expected_reward)
-        errors.append(np.max(np.abs(displaced - np.exp(-np.arange(len(curve)) / tau))))
-    assert np.polyfit(np.log(rates), np.log(errors), 1)[0] == pytest.approx(1.0, abs=0.05)

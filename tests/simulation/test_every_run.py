@@ -230,11 +230,3 @@ def test_every_option_is_in_a_case():
     """Of the advantages, estimators and optimisers, and of the learner. The defaults are in the cases that name no
     other."""
     assert not uncovered(), "\n".join(uncovered())
-
-
-def test_an_option_in_no_case_is_named():
-    """Planted: the case with the only batch std left out."""
-    fewer = {name: case for name, case in CASES.items() if case.rules.get("advantage") != "batch_std"}
-    said = "\n".join(uncovered(fewer))
-    for what in ("advantage batch_std, option ddof", "optimizer adam, option b2", "learner, option batch_reuse"):
-        assert f"{what}: no run is summed by hand with it; put it into a case of" in said

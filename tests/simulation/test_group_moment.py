@@ -106,8 +106,3 @@ def test_an_arm_that_is_hardly_ever_drawn_or_never(estimator):
         np.testing.assert_allclose(
             found.covariance, ((square - np.outer(mean, mean)) / 4).astype(float), rtol=1e-11, atol=1e-13
         )
-
-
-def test_a_pair_needs_a_partner():
-    with pytest.raises(ValueError, match="ways to share out"):
-        group_moments(Learner(k_arm(tuple(np.linspace(0, 1, 8)), kind="fixed"), group_size=32))

@@ -2,35 +2,25 @@
 
 import numpy as np
 import pytest
-from settings import cells, learner, thinned
+from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
-from bandit_lab.simulation import UNIT, pool, run
+from bandit_lab.simulation import pool, run
 from bandit_lab.simulation.fast import serve
-from bandit_lab.simulation.fast.layout import GROUP, PART, WIDE, lanes_for
+from bandit_lab.simulation.fast.layout import lanes_for
 from bandit_lab.simulation.one_kernel import one_kernel_enabled
 
 GRID = cells([0.05, 0.4, 0.1], [0.0, 0.9, 0.5], [1, 2, 5], [1.0, 0.5, 1.0])
 
 
-def test_chunks_hold_whole_rows_and_rows_lie_within_units():
-    kinds = [(2, 1, True), (2, 2, True), (8, 1, False), (64, 1, False), (64, 2, False)]
-    for platform in ("cpu", "gpu", "tpu"):
-        for kind in kinds:
-            lanes = lanes_for(platform, *kind)
-            assert lanes % GROUP == 0
-            assert UNIT % min(lanes, PART) == 0
-            assert lanes == WIDE or platform == "cpu"
-
-
 LEARNERS = [learner(group_size=6), learner(bandit=two_arm((1.0, 0.0)), group_size=6)]
 
 
-@pytest.mark.parametrize(("trained", "seeds"), thinned(LEARNERS, [100, 5000]))
-def test_wide_chunks_hold_the_runs_of_narrow_ones(trained, seeds, monkeypatch):
+@pytest.mark.parametrize("trained", LEARNERS)
+def test_wide_chunks_hold_the_runs_of_narrow_ones(trained, monkeypatch):
     """As on an accelerator (wide, not one kernel) against the CPU's layout: every run and the moments of every unit, up
     to rounding. Runs whose places were mixed up would differ by their noise, a thousand times more."""
-    options = {"steps": 6, "seeds": seeds, "first_seed": 0, "seed": 2, "path": "fast"}
+    options = {"steps": 6, "seeds": 5000, "first_seed": 0, "seed": 2, "path": "fast"}
     narrow = run(trained, "sampled", GRID, **options)
     monkeypatch.setattr(serve, "lanes_for", lambda platform, *kind: lanes_for("gpu", *kind))
     with one_kernel_enabled(False):

@@ -7,7 +7,7 @@ import pytest
 from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
-from bandit_lab.simulation import UNIT, Moments, engine, pool, run
+from bandit_lab.simulation import UNIT, engine, pool, run
 from bandit_lab.simulation.moments import merge
 
 SEEDS = 2 * UNIT + 150
@@ -37,13 +37,6 @@ def test_ranges_of_seeds_give_the_bytes_of_one_call(trained, whole, cuts):
     for name, column in whole.summary._asdict().items():
         joined = np.concatenate([getattr(part.summary, name) for part in parts], axis=1)
         assert joined.tobytes() == column.tobytes(), name
-
-
-def test_order_of_pooling_matters_so_that_fixing_it_does(whole):
-    backwards = Moments(*(np.flip(a, axis=-2 if a.ndim == 3 else 0) for a in whole.moments))
-    mean, variance = pool([backwards])
-    assert (mean.tobytes(), variance.tobytes()) != (whole.reward_mean.tobytes(), whole.reward_variance.tobytes())
-    np.testing.assert_allclose(mean, whole.reward_mean, rtol=1e-14)
 
 
 def test_a_unit_is_whole_blocks_and_counts_its_seeds(whole):

@@ -19,10 +19,10 @@ SOFTMAXES = {
 @pytest.mark.parametrize("name", SOFTMAXES)
 def test_a_policy_is_cut_at_its_softmax(name):
     theta = jnp.linspace(-1, 1, {"last": 16, "of every token": 10, "not last": 16}[name])
-    cut = cut_at_softmax(SOFTMAXES[name], theta)
-    assert (cut.after is None) == (name == "last")
-    softmax = jax.nn.log_softmax(cut.before(theta))
-    np.testing.assert_array_equal(softmax if cut.after is None else cut.after(softmax), SOFTMAXES[name](theta))
+    before, after = cut_at_softmax(SOFTMAXES[name], theta)
+    assert (after is None) == (name == "last")
+    softmax = jax.nn.log_softmax(before(theta))
+    np.testing.assert_array_equal(softmax if after is None else after(softmax), SOFTMAXES[name](theta))
 
 
 @jax.jit

@@ -12,7 +12,8 @@ from bandit_lab import simulation
 from bandit_lab.bandits import two_arm
 from bandit_lab.simulation import reference
 from bandit_lab.simulation.fast import items
-from bandit_lab.simulation.programs import MOST, Kept, bounded_jit
+from bandit_lab.simulation.programs import MOST, Kept
+from experiments.shared.programs import bounded_jit
 
 
 def live() -> int:

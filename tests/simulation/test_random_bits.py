@@ -18,12 +18,11 @@ from bandit_lab.simulation.fast import random_bits as module
 from bandit_lab.simulation.fast.random_bits import (
     DEFAULT_GENERATOR,
     GENERATORS,
-    Generator,
     lane_keys,
     require_enough_words,
+    threefry2x32,
 )
 from bandit_lab.simulation.one_kernel import compiler_options, one_kernel
-from bandit_lab.simulation.threefry import threefry2x32
 
 ROOT = jax.random.key_data(jax.random.key(20))
 ALARM = 7.0  # |z| of the largest of at most 1,024 normal deviates: 3e-9
@@ -81,15 +80,6 @@ def test_threefry_gives_the_published_answers(key, counter, answer):
     assert cipher_by_integers(*key, *counter) == answer
 
 
-def test_threefry_is_the_cipher_of_jax_random():
-    key = jax.random.key(7, impl="threefry2x32")
-    data = jnp.array([0, 1, 12345, MASK], jnp.uint32)
-    theirs = jax.random.key_data(jax.vmap(lambda d: jax.random.fold_in(key, d))(data))
-    root = jax.random.key_data(key)
-    ours = threefry2x32((root[0], root[1]), (jnp.zeros_like(data), data))
-    assert np.array_equal(np.stack(ours, axis=1), theirs)
-
-
 def test_lane_keys_are_the_cipher_of_name_and_seed():
     names, seeds = np.array([0, 5, MASK, MASK], np.uint32), np.array([0, MASK, 3, 4], np.uint32)
     a, b = lane_keys(ROOT, names, seeds)
@@ -131,16 +121,6 @@ def test_the_same_bits_however_they_are_computed(name, count):
     assert np.array_equal(looped[0], np.asarray(per_cell).reshape(count, 128))
     assert np.array_equal(looped[0], signed)
     assert np.array_equal(looped[0], tagged(keys, steps[0]))
-
-
-@pytest.mark.parametrize("name", GENERATORS)
-def test_words_do_not_depend_on_their_company(name):
-    words = jax.jit(GENERATORS[name].random_bits, static_argnums=2)
-    keys = lane_keys(ROOT, np.zeros(8), np.arange(8))
-    whole = np.asarray(words(keys, jnp.uint32(3), 12))
-    for count in (1, 2, 5):
-        assert np.array_equal(words(keys, jnp.uint32(3), count), whole[:count])
-    assert np.array_equal(words(tuple(k[2:5] for k in keys), jnp.uint32(3), 12), whole[:, 2:5])
 
 
 def test_a_lane_that_is_too_long_is_refused():
@@ -277,8 +257,3 @@ def test_words_look_random(statistic, name):
 @pytest.mark.parametrize("statistic", DEFECTS, ids=lambda f: f.__name__)
 def test_the_statistic_catches_a_planted_defect(statistic):
     assert statistic(*DEFECTS[statistic]) > ALARM
-
-
-def test_the_default_is_a_generator():
-    assert isinstance(GENERATORS[DEFAULT_GENERATOR], Generator)
-    assert set(REFERENCE) == set(GENERATORS)

@@ -77,14 +77,6 @@ def test_strides_are_those_of_a_plain_loop(plain, every):
     same(found.total, (sum(info.silent for info in infos), max(steps)))
 
 
-def test_without_an_observer_the_length_may_be_traced(plain):
-    run = jax.jit(lambda times, every: rollout(LEARNER, sampled(LEARNER), HYPER, KEY, START, times, every))
-    for times, every in ((5, 1), (2, 4)):
-        found = run(times, every)
-        same(found.state, plain[0][times * every])
-        assert found.seen is None
-
-
 def test_a_push_is_added_to_the_direction_of_its_own_update():
     push = jax.random.normal(jax.random.key(1), (STEPS, 2))
     states, infos = by_hand(mean_field(LEARNER), push)

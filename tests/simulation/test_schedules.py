@@ -1,4 +1,7 @@
-"""Learning rates and KL weights that change from step to step: by hand, fast against reference, and as a constant."""
+"""Learning rates and KL weights that change from step to step: by hand, and as a constant.
+
+Sampled runs of both paths: test_fast_path.py.
+"""
 
 from dataclasses import replace
 
@@ -8,9 +11,7 @@ import optax
 import pytest
 from by_hand_settings import PLACES, learner as on_place, setting
 from settings import cells, learner
-from test_fast_path import PROMPTS, distance
 
-from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import OPTIMIZERS, SCHEDULES, Optimizer, Schedule, schedule_values
 from bandit_lab.simulation import run, trajectories
 
@@ -22,8 +23,7 @@ WEIGHTS = np.array(schedule_values("kl_weight", {"schedule": "linear", "init_val
 BOTH = Schedule(RATES, WEIGHTS)
 HAND = {
     "refresh": ({}, 3, "fast"),
-    "entropy": ({"entropy_weight": 0.3}, 3, "fast"),
-    "k3": ({"kl_estimator": "k3", "estimator": "ratio"}, 3, "fast"),
+    "k3, entropy": ({"kl_estimator": "k3", "estimator": "ratio", "entropy_weight": 0.3}, 3, "fast"),
     "adam": ({"optimizer": "adam"}, 3, "fast"),
     "mean over ages": ({"staleness": "ages", "horizon": 3}, 3, "fast"),
     "finite groups": ({"group_size": 2}, 3, "reference"),
@@ -57,26 +57,6 @@ def test_every_step_has_its_own_settings(name):
         found = run(trained, dynamics, grid, **how).reward_mean[0]
         np.testing.assert_allclose(found, wanted, atol=1e-9)
     assert np.abs(by_hand_curve(made, start, interval, infinite, late=1) - wanted).max() > 1e-4
-
-
-SAMPLED = {
-    "three arms": learner(group_size=4, schedule=BOTH),
-    "two arms": learner(bandit=two_arm((0.9, 0.1), kind="fixed"), group_size=5, schedule=BOTH),
-    "entropy": learner(bandit=two_arm((0.9, 0.3)), group_size=4, entropy_weight=0.2, schedule=BOTH),
-    "adam": learner(bandit=two_arm((0.9, 0.3)), group_size=4, optimizer=Optimizer("adam"), schedule=BOTH),
-    "mean over ages": learner(staleness="ages", group_size=4, horizon=3, schedule=BOTH),
-    "contextual": learner(bandit=PROMPTS, group_size=4, entropy_weight=0.1, schedule=BOTH),
-}
-
-
-@pytest.mark.parametrize("name", SAMPLED)
-def test_both_paths_have_the_same_moments(name):
-    """Three moments of the last reward differ by at most five standard errors. Planted: KL weights 30 % higher."""
-    trained, grid, how = SAMPLED[name], cells(0.3, 0.5, 3, 0.7), {"steps": STEPS, "seeds": 2**16}
-    one = trajectories(trained, "sampled", grid, path="reference", **how)[0, :, -1]
-    assert distance(one, trajectories(trained, "sampled", grid, path="fast", **how)[0, :, -1]) <= 5
-    wrong = replace(trained, schedule=Schedule(RATES, WEIGHTS * 1.3))
-    assert distance(one, trajectories(wrong, "sampled", grid, path="fast", **how)[0, :, -1]) > 5
 
 
 @pytest.mark.parametrize("path", ["fast", "reference"])

@@ -1,17 +1,13 @@
-"""Adam-like optimisers: preconditioned stiffness, weight decay, and the second moment that sampled groups settle at."""
-
-import math
+"""Adam-like optimisers: preconditioned stiffness, weight decay, and the second moment that noise adds to itself."""
 
 import numpy as np
 import pytest
 from scipy.special import softmax
 
-from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.fixed_points import fixed_points, mean_drift
 from bandit_lab.theory.gradient_noise import binary_covariance
 from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.signal import BinarySignal
-from bandit_lab.theory.stationary import stationary_covariance
 from bandit_lab.theory.stiffness import Split, stiffness_split
 from experiments.shared.theory.adaptive import (
     adaptive_threshold,
@@ -42,71 +38,6 @@ def test_preconditioned_spectrum_is_that_of_the_product():
     assert np.sort(product)[0] == pytest.approx(0.0, abs=1e-12)
     decayed = precondition(split, moment, 1e-3, weight_decay=0.3)
     np.testing.assert_allclose(np.sort(np.linalg.eigvals(decayed.fresh + decayed.stale).real), np.sort(product) + 0.3)
-
-
-def test_threshold_falls_with_group_size_as_its_square_root():
-    """v ~ 1/G, so the threshold ~ G^-1/2 once the stiffness has settled: fitted slope -0.50 +- 0.02."""
-    sizes = np.array([256, 1024, 4096])
-    values = []
-    for size in sizes:
-        _, _, noise, split = setting(size=int(size))
-        values.append(adaptive_threshold(split, noise_second_moment(noise), "refresh", 4).kappa)
-    assert np.polyfit(np.log(sizes), np.log(values), 1)[0] == pytest.approx(-0.5, abs=0.02)
-
-
-def sampled_adam(size, rate, beta1, beta2, steps, seeds, seed, start):
-    """Adam on sampled two-arm groups (0.9, 0.1), frozen, N = 1: gap and second moment of arm 1, later half."""
-    rng = np.random.default_rng(seed)
-    logits, m, v = np.tile(start, (seeds, 1)), np.zeros((seeds, 2)), np.zeros((seeds, 2))
-    gaps, moments = [], []
-    for t in range(1, steps + 1):
-        p = softmax(logits, axis=1)
-        first = rng.random((seeds, size)) < p[:, :1]
-        reward = (rng.random((seeds, size)) < np.where(first, 0.9, 0.1)).astype(float)
-        spread = reward.std(1, keepdims=True)
-        advantage = (reward - reward.mean(1, keepdims=True)) / np.where(spread > 0, spread, 1.0)
-        drift = (advantage * first).mean(1) - advantage.mean(1) * p[:, 0]
-        pull = p[:, 0] * p[:, 1] * (logits[:, 0] - logits[:, 1])
-        g = (drift - pull)[:, None] * np.array([1.0, -1.0])
-        m, v = beta1 * m + (1 - beta1) * g, beta2 * v + (1 - beta2) * g**2
-        logits = logits + rate * (m / (1 - beta1**t)) / (np.sqrt(v / (1 - beta2**t)) + 1e-8)
-        if t > steps // 2:
-            gaps.append(logits[:, 0] - logits[:, 1])
-            moments.append(v[:, 0] / (1 - beta2**t))
-    return np.array(gaps), np.array(moments)
-
-
-def test_second_moment_and_fluctuation_of_sampled_adam():
-    """256 seeds, seed 4, rate 0.002, declared tolerance 4 % (v) and 10 % (std: leading order, finite memory of v).
-
-    Planted: a second moment off by a factor of 2 is rejected by both.
-    """
-    _, policy, noise, split = setting((0.9, 0.1), np.array([0.5, 0.5]), size=64)
-    start = np.log(policy)
-    gaps, moments = sampled_adam(64, 0.002, 0.9, 0.99, 2400, 256, 4, start)
-    predicted = noise_second_moment(noise)
-    assert moments.mean() == pytest.approx(predicted[0], rel=0.04)
-    assert moments.mean() != pytest.approx(2 * predicted[0], rel=0.04)
-
-    def std(moment):
-        scaled = precondition(split, moment)
-        loop = LinearLoop(scaled.fresh, scaled.stale, 0.9, "refresh", "ema")
-        found = stationary_covariance(loop, 0.002, 1, scaled.to_logits.T @ noise @ scaled.to_logits)
-        return math.sqrt(np.array([1, -1]) @ scaled.to_logits @ found.average @ scaled.to_logits.T @ np.array([1, -1]))
-
-    assert gaps.std() == pytest.approx(std(predicted), rel=0.10)
-    assert gaps.std() != pytest.approx(std(2 * predicted), rel=0.10)
-    assert abs(gaps.mean() - (start[0] - start[1])) < 0.1
-
-
-def test_self_consistent_moment_exceeds_the_plain_one_and_agrees_for_small_steps():
-    _, _, noise, split = setting((0.9, 0.1), np.array([0.5, 0.5]), size=64)
-    plain = noise_second_moment(noise)
-    small = self_consistent_moment(split, noise, 1e-4, 1)
-    np.testing.assert_allclose(small, plain, rtol=1e-3)
-    limit = adaptive_threshold(split, plain, "refresh", 8).kappa
-    near = self_consistent_moment(split, noise, 0.9 * limit, 8)
-    assert (near > 1.02 * plain).all()
 
 
 def test_weight_decay_moves_the_fixed_point():

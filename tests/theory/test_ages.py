@@ -14,7 +14,7 @@ CONVENTIONS = ("heavy_ball", "nesterov", "ema")
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 32])
 def test_uniform_ages_have_their_closed_form(count):
     found = theory.averaged_ages_threshold(np.full(count, 1 / count), 0.0).kappa
-    np.testing.assert_allclose(found, theory.uniform_ages_threshold(count), rtol=1e-12)
+    np.testing.assert_allclose(found, 2 * count * np.sin(np.pi / (2 * count)) ** 2, rtol=1e-12)
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)

@@ -30,11 +30,3 @@ def test_starts_within_the_edges_are_out_for_the_time_and_no_others(push):
     # planted defect: the edge for twice the time is another one
     other = place_of_return(skew, 0.0, FAR, np.array([2 * BLOCKS * push]))
     assert abs(edges(skew, -4.0, 1.0, np.array([push]), other)[0, 1] - high) > 0.02
-
-
-def test_the_way_back_takes_the_time_of_the_flow():
-    place = float(place_of_return(skew, 0.0, FAR, np.array(200.0)))
-    x, step = place, 0.01
-    for _ in range(round(200 / step)):
-        x += step * skew(x)
-    assert x == pytest.approx(FAR, abs=2e-3)

@@ -182,18 +182,6 @@ def test_k_arm_stiffness_is_symmetric_for_binary_and_not_for_other_rewards():
     assert np.abs(other - other.T).max() > 1e-3
 
 
-def test_mean_only_jacobian_and_its_bound():
-    """Mean-only: H = beta F exactly, and the largest stiffness is at most beta/2."""
-    rng = np.random.default_rng(3)
-    for _ in range(50):
-        rewards, reference = tuple(rng.uniform(size=4)), rng.dirichlet(np.ones(4))
-        signal = BinarySignal(GroupLaw("dr_grpo"), rewards)
-        (point,) = fixed_points(signal, reference, 0.7)
-        split = stiffness_split(signal, point.policy, 0.7)
-        np.testing.assert_allclose(split.total, 0.7 * fisher(point.policy), atol=1e-15)
-        assert largest_stiffness(split) <= 0.35 + 1e-12
-
-
 def test_reward_hessian_against_differences():
     theta, rewards, step = np.array([0.3, -0.2, 0.9]), np.array([0.9, 0.2, -0.5]), 1e-5
     gradient = lambda t: fisher(softmax(t)) @ rewards  # noqa: E731

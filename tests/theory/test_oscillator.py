@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from bandit_lab.theory import discrete
 from bandit_lab.theory.entire import decaying_pair
 from bandit_lab.theory.oscillator import Oscillator, displacement, oscillator, response
-from experiments.shared.theory.size_family import beyond_exponential, nearest_exponential
+from experiments.shared.theory.release import discrete_response
 
 CASES = {
     "overdamped": (1.0, 5.0, 1.0),
@@ -67,15 +66,6 @@ def test_massless_limit_is_a_single_exponential():
     np.testing.assert_allclose(found, 0.9 - 0.7 * np.exp(-0.5 * TIMES), rtol=0, atol=1e-13)
 
 
-def test_response_from_rest_is_the_two_rate_law():
-    osc = Oscillator(1.0, 5.0, 1.0)
-    slow, fast = (r.real for r in osc.rates)
-    law = 0.9 - 0.7 * (fast * np.exp(-slow * TIMES) - slow * np.exp(-fast * TIMES)) / (fast - slow)
-    np.testing.assert_allclose(response(osc, jnp.asarray(TIMES), 0.2, 0.9), law, atol=1e-13)
-    assert fast * slow == pytest.approx(1.0)
-    assert fast + slow == pytest.approx(5.0)
-
-
 def test_regimes_and_leading_order_law():
     assert oscillator(0.1, 0.9, 0.01).regime == "overdamped"
     assert oscillator(0.1, 0.9, 1.0).regime == "oscillatory"
@@ -101,7 +91,7 @@ def test_oscillator_is_the_small_step_limit_of_the_update(convention):
     for slack in (0.04, 0.02, 0.01):
         mu = 1 - slack
         eta = 0.5 * slack**2 / (slack if convention == "ema" else 1.0)
-        path = discrete.discrete_response(int(6 / slack), eta, mu, convention)
+        path = discrete_response(int(6 / slack), eta, mu, convention)
         osc = oscillator(eta, mu, 1.0, convention=convention, mass="symmetric")
         errors.append(np.abs(displacement(osc, jnp.arange(path.size), 1.0) - path).max())
     order = np.polyfit(np.log([0.04, 0.02, 0.01]), np.log(errors), 1)[0]
@@ -130,24 +120,6 @@ def test_single_precision_and_strict_promotion():
     assert found.dtype == jnp.float32
     wide = response(Oscillator(1.0, 0.5, 2.0), jnp.arange(5.0), 0.1, 0.9)
     np.testing.assert_allclose(found, wide, atol=2e-6)
-
-
-def test_distance_to_the_exponential_has_an_error_of_second_order():
-    gone, errors = np.linspace(0.0, 5.0, 101), []
-    for zeta in (5.0, 10.0):
-        osc = Oscillator(0.25 / zeta**2, 1.0, 1.0)  # damping over stiffness is 1
-        left = np.asarray(displacement(osc, gone, 1.0))
-        errors.append(np.abs(left - np.exp(-gone) - beyond_exponential(np.array(zeta), gone)).max())
-        assert np.abs(left - np.exp(-gone)).max() > 10 * errors[-1]  # without it the error is of first order
-    assert errors[0] / errors[1] == pytest.approx(16, rel=0.15)
-
-
-def test_the_nearest_exponential_of_an_exponential_is_itself_and_of_a_line_is_not_near():
-    time = np.linspace(0, 4, 81)
-    plateau, scale, misfit = nearest_exponential(time, 0.8 - 0.5 * np.exp(-time / 1.7))
-    assert (plateau, scale) == (pytest.approx(0.8, abs=1e-7), pytest.approx(1.7, rel=1e-7))
-    assert misfit < 1e-14
-    assert nearest_exponential(time, np.cos(2 * time))[2] > 0.05
 
 
 def test_without_momentum_nothing_is_inert():

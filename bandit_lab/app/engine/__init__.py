@@ -12,7 +12,7 @@ from bandit_lab._registry import Registry, import_modules
 from bandit_lab.app.chunks import Attempts, one_after_another
 
 
-class Engine(Protocol):
+class _Engine(Protocol):
     """A place where chunks are computed."""
 
     def opened(self, plugins: Sequence[str]) -> AbstractContextManager[Attempts]:
@@ -24,7 +24,7 @@ class Engine(Protocol):
         ...
 
 
-ENGINES: Registry[Engine] = Registry("engine", needs=("opened",))
+ENGINES: Registry[_Engine] = Registry("engine", needs=("opened",))
 register_engine = ENGINES.register
 
 
@@ -38,7 +38,7 @@ class _Local:
         yield one_after_another
 
 
-def chosen(settings: Any) -> Engine:
+def chosen(settings: Any) -> _Engine:
     """The engine that a command's settings name. Raises ValueError for one that is unknown or cannot be."""
     options = {key: value for key, value in settings.engine.items() if key != "name"}
     return ENGINES.build(settings.engine["name"], options)

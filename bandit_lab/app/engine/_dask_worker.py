@@ -43,16 +43,21 @@ class Ready(WorkerPlugin):
 
 def _beside(name: str) -> dict[str, Path]:
     """A plug-in's module, and what is imported from its folder or package; installed packages are no part of it."""
-    root = Path(str(sys.modules[name].__file__)).parents[name.count(".") + hasattr(sys.modules[name], "__path__")]
-    named = {one: getattr(module, "__file__", None) for one, module in tuple(sys.modules.items())}
-    files = {one: Path(file) for one, file in named.items() if file and file.endswith(".py")}
+    root = Path(str(sys.modules[name].__file__)).parents[name.count(".") + _is_package(name)]
+    specs = {one: module.__spec__ for one, module in tuple(sys.modules.items()) if module.__spec__ is not None}
+    files = {one: Path(str(spec.origin)) for one, spec in specs.items() if spec.has_location}
     inside = {one: path for one, path in files.items() if root in path.parents and not one.startswith("bandit_lab")}
     return {one: path for one, path in inside.items() if "site-packages" not in path.parts and one != "__main__"}
 
 
 def _relative(module: str) -> str:
     path = module.replace(".", "/")
-    return f"{path}/__init__.py" if hasattr(sys.modules[module], "__path__") else f"{path}.py"
+    return f"{path}/__init__.py" if _is_package(module) else f"{path}.py"
+
+
+def _is_package(module: str) -> bool:
+    spec = sys.modules[module].__spec__
+    return spec is not None and spec.submodule_search_locations is not None
 
 
 def signature() -> dict[str, Any]:

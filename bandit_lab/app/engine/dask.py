@@ -5,16 +5,11 @@ A chunk is submitted under its key. A worker that dies loses the chunk it was at
 
 import importlib.util
 import logging
-import os
-import re
-import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -22,7 +17,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.app.chunks import Attempt, Attempts, Work, reason_of
 from bandit_lab.app.engine import register_engine
-from bandit_lab.app.terminal.errors import Stopped
+from bandit_lab.app.terminal.output import Stopped
 
 JOIN = 60  # seconds for a scheduler to answer and for its first worker to come
 RETRIES = 2
@@ -32,8 +27,8 @@ _AHEAD = 2  # chunks submitted per thread of a worker: one at work, one that wai
 @register_engine("dask")
 @dataclass(frozen=True)
 class _Dask:
-    """Workers of dask.distributed: `workers` processes of this machine (null: one per GPU, or one per core where there
-    is none), or those of the scheduler at `address` (`tcp://host:8786`) or in `scheduler_file`.
+    """Workers of dask.distributed: `workers` processes of this machine (null: one per core), or those of the scheduler
+    at `address` (`tcp://host:8786`) or in `scheduler_file`.
     """
 
     workers: int | None = None
@@ -78,30 +73,12 @@ class _Dask:
             yield "scheduler_file", self.scheduler_file
         else:
             sys.warnoptions.append("ignore:resource_tracker")  # of multiprocessing's, that outlives us after Ctrl-C
-            with _local_cluster(self.workers, gpus()) as cluster:
+            with _local_cluster(self.workers) as cluster:
                 yield "workers", cluster
 
 
-def gpus(environment: Mapping[str, str] = os.environ) -> list[str]:
-    """The GPUs that JAX would use in a process of this environment, as CUDA_VISIBLE_DEVICES names them.
-
-    JAX is not asked: it would take the memory of all of them for this process.
-    """
-    platforms = environment.get("JAX_PLATFORMS", "")
-    has_cuda = any(one.name.startswith("xla_cuda") for one in metadata.entry_points(group="jax_plugins"))
-    if not has_cuda or (platforms and not {"cuda", "gpu"} & set(platforms.split(","))):
-        return []
-    if (chosen := environment.get("CUDA_VISIBLE_DEVICES")) is not None:
-        return [one.strip() for one in chosen.split(",") if one.strip()]
-    tool = shutil.which("nvidia-smi", path=environment.get("PATH"))
-    if tool is None:
-        return []
-    told = subprocess.run([tool, "-L"], capture_output=True, text=True, check=False, timeout=JOIN)
-    return re.findall(r"^GPU .*\(UUID: (GPU-[^)]+)\)$", told.stdout, re.MULTILINE)
-
-
-def _local_cluster(workers: int | None, devices: Sequence[str]) -> Any:
-    """Processes of this machine, reached on the loopback alone; each one sees one of the devices, in turn.
+def _local_cluster(workers: int | None) -> Any:
+    """Processes of this machine, reached on the loopback alone.
 
     They talk by TLS with a key that this process alone has made: a scheduler runs what it is sent, whoever sends it.
     """
@@ -111,16 +88,10 @@ def _local_cluster(workers: int | None, devices: Sequence[str]) -> Any:
 
     key = Security.temporary()
     secure = {"security": key, "protocol": "tls"}
-
-    def process(place: int) -> dict[str, Any]:
-        seen = {"CUDA_VISIBLE_DEVICES": devices[place % len(devices)]} if devices else {}
-        options = {"nthreads": 1, "host": "127.0.0.1", "memory_limit": 0, "env": seen}
-        return {"cls": Nanny, "options": options | secure | {"dashboard": False, "silence_logs": logging.CRITICAL}}
-
-    number = workers or len(devices) or CPU_COUNT
-    local = {"host": "127.0.0.1", "port": 0, "dashboard": False} | secure
-    scheduler = {"cls": Scheduler, "options": local}
-    processes = {place: process(place) for place in range(number)}
+    local = {"host": "127.0.0.1", "dashboard": False} | secure
+    scheduler = {"cls": Scheduler, "options": local | {"port": 0}}
+    options = local | {"nthreads": 1, "memory_limit": 0, "silence_logs": logging.CRITICAL}
+    processes = {place: {"cls": Nanny, "options": options} for place in range(workers or CPU_COUNT)}
     try:
         return SpecCluster(processes, scheduler, security=key, silence_logs=logging.CRITICAL)
     except RuntimeError as error:  # a process that is killed while it starts

@@ -23,15 +23,8 @@ if TYPE_CHECKING:
 CHUNK = 2**16  # numbers in a chunk of the store
 
 
-class ArrayType(NamedTuple):
-    """Type and attributes of one array of a stream."""
-
-    dtype: np.dtype
-    attributes: Mapping[str, Any]
-
-
 class Stream(NamedTuple):
-    """Arrays of one shape that are written a slab at a time.
+    """Arrays of one shape that are written a slab at a time. columns: name -> (type, attributes).
 
     read: (first cell, last cell, first, last place on the last axis) -> array [cells, places] of every column; cells
     are numbered through all leading axes.
@@ -39,7 +32,7 @@ class Stream(NamedTuple):
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
-    columns: Mapping[str, ArrayType]
+    columns: Mapping[str, tuple[np.dtype, Mapping[str, Any]]]
     read: Callable[[int, int, int, int], Mapping[str, np.ndarray]]
 
 
@@ -89,11 +82,11 @@ def _write_stream(group: Any, stream: Stream) -> None:
             name=name,
             shape=stream.shape,
             chunks=chunk,
-            dtype=column.dtype,
+            dtype=dtype,
             fill_value=None,
-            attributes={**column.attributes, "_ARRAY_DIMENSIONS": list(stream.dims)},
+            attributes={**attributes, "_ARRAY_DIMENSIONS": list(stream.dims)},
         )
-        for name, column in stream.columns.items()
+        for name, (dtype, attributes) in stream.columns.items()
     }
     lead = stream.shape[:-1]
     for corner in itertools.product(*(range(0, s, c) for s, c in zip(stream.shape, chunk, strict=True))):

@@ -6,14 +6,20 @@ manifest. Commands whose work is long keep what they have finished in `chunks/` 
 """
 
 import os
+import platform
+import resource
 import shutil
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bandit_lab import _checks
 from bandit_lab.app.chunks import ChunkStore, check_free, durable, hash_of, holder, read_json
 from bandit_lab.app.result import plain, strict_json
+from bandit_lab.app.version import __version__
 
 if TYPE_CHECKING:
     import xarray
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
 
 MANIFEST, CONFIG, SUMMARY, RESULTS = "manifest.json", "config.yaml", "summary.json", "results.zarr"
 FILES = "files"  # of the manifest: names of pictures, which an overwriting run removes
+PACKAGES = ("jax", "jaxlib", "optax", "numpy", "scipy", "hydra-core", "xarray", "zarr", "matplotlib")
+NOT_HASHED = ("run_dir", "overwrite", "quiet", "pictures", "memory_limit", "chunk", "engine")
 NEW, BEGUN, FINISHED = "new", "begun", "finished"
 
 
@@ -65,10 +73,10 @@ def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
         kind = "a finished run" if finished else "an unfinished run"
         _checks.require(not (finished or begun), "run_dir", "a new folder, or overwrite=true", f"{kind} in {path}")
     if not overwrite:
-        check_manifest(path)
+        _check_manifest(path)
 
 
-def check_manifest(path: Path) -> None:
+def _check_manifest(path: Path) -> None:
     """Raise ValueError where there is a manifest that cannot be read: what the run was is then not known."""
     known = manifest_of(path) is not None or not (path / MANIFEST).exists()
     expected = f"a {MANIFEST} that can be read, or overwrite=true, which computes the run anew"
@@ -93,7 +101,7 @@ def state_of(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
     """
     if overwrite:
         return NEW
-    check_manifest(folder)
+    _check_manifest(folder)
     store, manifest = ChunkStore(folder), manifest_of(folder)
     if manifest is not None:
         same = manifest.get("settings_hash") == hash_of(settings)
@@ -158,6 +166,105 @@ class RunFolder:
             durable.write_file(self.path / name, data)
         self._files |= set(files)
 
+    def finish(
+        self,
+        command: str,
+        settings: dict[str, Any],
+        seconds: dict[str, float],
+        stages: Mapping[str, float],
+        width: Mapping[str, int] | None = None,
+        **more: Any,
+    ) -> None:
+        """Write the manifest. seconds: wall, compile, run. width: of blocks that results depend on."""
+        about = _manifest(command, settings, dict(width or {}), seconds)
+        rounded = {name: round(value, 3) for name, value in stages.items()}
+        self.write_manifest(about | {"stage_seconds": rounded} | more)
+
     def write_manifest(self, manifest: dict[str, Any]) -> None:
         """Write `manifest.json`: from now on the run is finished."""
         durable.write_file(self.path / MANIFEST, strict_json(manifest | {FILES: sorted(self._files)}).encode())
+
+
+def _commit() -> dict[str, Any]:
+    """Commit of the checkout that the package runs from, and whether it has changes; nulls where there is none."""
+    root = Path(__file__).resolve().parents[3]
+    if not (root / ".git").exists():
+        return {"git_commit": None, "git_dirty": None}
+    git = ["git", "-C", str(root)]
+    try:
+        commit, changes = (
+            subprocess.run([*git, *what], capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+            for what in (["rev-parse", "HEAD"], ["status", "--porcelain"])
+        )
+    except (OSError, subprocess.SubprocessError):
+        return {"git_commit": None, "git_dirty": None}
+    return {"git_commit": commit, "git_dirty": bool(changes)}
+
+
+def peak_memory_bytes() -> int:
+    """Largest resident memory of this process so far, bytes."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
+
+
+def _manifest(
+    command: str, settings: dict[str, Any], width: dict[str, int], seconds: dict[str, float]
+) -> dict[str, Any]:
+    """Content of `manifest.json`, see `RunFolder.finish`."""
+    import jax
+
+    device = jax.devices()[0]
+    kept = {key: value for key, value in settings.items() if key not in NOT_HASHED}
+    return {
+        "command": command,
+        "bandit_lab": __version__,
+        **_commit(),
+        "versions": {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}},
+        "device": {"platform": device.platform, "kind": device.device_kind, "count": jax.device_count()},
+        "machine": {"system": platform.system(), "architecture": platform.machine()},
+        "precision": settings.get("precision")
+        or "float64 (mean field, boundaries, optimisers that divide), float32 (other sampled runs)",
+        "seed": settings.get("seed"),
+        "block_width": width,
+        "config_hash": hash_of(plain({"settings": kept, "width": width})),
+        **{f"{name}_seconds": round(value, 3) for name, value in seconds.items()},
+        "peak_memory_bytes": peak_memory_bytes(),
+    }
+
+
+_listening: list["CompileClock"] = []
+_registered = False
+
+
+class CompileClock:
+    """Inside the `with` block, adds up the time of tracing, lowering and compiling. Concurrent compilations add."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.programs = 0
+
+    def __enter__(self) -> "CompileClock":
+        global _registered
+        if not _registered:
+            import jax.monitoring
+
+            jax.monitoring.register_event_duration_secs_listener(_hear)
+            _registered = True
+        _listening.append(self)
+        return self
+
+    def split(self, wall: float) -> dict[str, float]:
+        """Seconds for a manifest out of `wall`: programs that are compiled at the same time count up to that."""
+        compiling = min(self.seconds, wall)
+        return {"wall": wall, "compile": compiling, "run": wall - compiling}
+
+    def __exit__(self, *error: object) -> None:
+        _listening.remove(self)
+
+
+def _hear(event: str, duration_secs: float, **_: str | int) -> None:
+    if not event.startswith("/jax/core/compile/"):
+        return
+    for clock in _listening:
+        clock.seconds += duration_secs
+        clock.programs += event.endswith("backend_compile_duration")

@@ -2,31 +2,19 @@
 measurement as marker."""
 
 import builtins
-import io
 import re
-from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
 import matplotlib
 import matplotlib.pyplot as plt
-from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
-from matplotlib.legend import Legend
 from matplotlib.textpath import text_to_path
-from matplotlib.transforms import ScaledTranslation
 
 BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILION, PURPLE = (
-    "#000000",
-    "#E69F00",
-    "#56B4E9",
-    "#009E73",
-    "#F0E442",
-    "#0072B2",
-    "#D55E00",
-    "#CC79A7",
+    *("#000000", "#E69F00", "#56B4E9", "#009E73"),
+    *("#F0E442", "#0072B2", "#D55E00", "#CC79A7"),
 )
 GREY = "#777777"
 
@@ -108,8 +96,6 @@ COLUMN_RC: dict[Any, Any] = {
 }
 COLUMN = 3.4
 """Inches of one column, in which text has the sizes of COLUMN_RC."""
-AXIS_TEXT = 0.45
-"""Inches that numbers and name of an axis take below it."""
 
 
 def column() -> AbstractContextManager[None]:
@@ -124,18 +110,9 @@ def sizes() -> AbstractContextManager[None]:
 
 def style() -> AbstractContextManager[None]:
     """Context in which figures are made: one set of sizes and, but in IPython, which has its own, no window system."""
-    if not hasattr(builtins, "__IPYTHON__"):
+    if "__IPYTHON__" not in vars(builtins):
         matplotlib.use("Agg", force=False)
     return sizes()
-
-
-def legend_on(axes: Axes, handles: Sequence[Artist]) -> Legend:
-    """The legend of given axes. Where the figure has a layout engine it stands below them and hides no data."""
-    place: Look = {}
-    if axes.figure.figure.get_layout_engine() is not None:
-        down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, axes.figure.figure.dpi_scale_trans)
-        place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": down, "frameon": False}
-    return axes.legend(handles=handles, fontsize=7, **place)
 
 
 def save(figure: Figure, path: Any, **how: Any) -> None:
@@ -144,14 +121,6 @@ def save(figure: Figure, path: Any, **how: Any) -> None:
         figure.savefig(path, **how)
     finally:
         plt.close(figure)
-
-
-def as_png(draw: Callable[[], Figure], dpi: int) -> bytes:
-    """The bytes of a PNG of a figure that is drawn here, in the style of all pictures."""
-    buffer = io.BytesIO()
-    with style():
-        save(draw(), buffer, format="png", dpi=dpi)
-    return buffer.getvalue()
 
 
 SMALLEST_TEXT = 6.5  # points

@@ -1,1 +1,1 @@
-"""Settings: the schema of every command, how Hydra composes it, and grids of values. Imports no JAX."""
+"""Settings: the schema of every command, and the names of its variants. Imports no JAX."""

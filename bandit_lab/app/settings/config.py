@@ -4,16 +4,14 @@ A mistyped key or a value of the wrong type is thereby an error before any work.
 ...) are mappings: their keys are those of the chosen variant, their values are checked where it is built.
 """
 
-from dataclasses import dataclass, field
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from bandit_lab.app.settings.schema import (
-    RunSettings,
-    group,
-    setting,
-)
-from bandit_lab.lab.explore.settings import ExploreSettings
+from bandit_lab import _checks
+from bandit_lab._checks import did_you_mean
 
 GROUPS = ("bandit", "advantage", "estimator", "staleness", "optimizer", "kl_estimator", "sampler", "correction")
 """What trains is made of one variant of each."""
@@ -26,6 +24,36 @@ SCHEDULED = ("learning_rate",)
 LARGEST_WHOLE = 2**1023  # an integer that a float holds
 
 
+def setting(default: Any, unit: str, text: str) -> Any:
+    """A dataclass field; lists and mappings are copied for each instance."""
+    metadata = {"unit": unit, "help": text}
+    if isinstance(default, list | dict):
+        return field(default_factory=lambda: default.copy(), metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def group(default: str, text: str, names: Sequence[str] = ()) -> Any:
+    """A field that holds one variant of a group: `name` and the variant's options. default: the variant's name.
+
+    names: the variants that the command takes; none: all.
+    """
+    metadata = {"unit": "group", "help": text, "variant": default, "names": tuple(names)}
+    return field(default_factory=lambda: {"name": default}, metadata=metadata)
+
+
+QUIET = "no progress on stderr, where it appears only on a terminal"
+
+
+@dataclass
+class RunSettings:
+    """What every command understands that writes a run folder."""
+
+    quiet: bool = setting(False, "", QUIET)
+    plugins: list[str] = setting([], "modules", "Python modules to import first; they may register variants")
+    run_dir: str | None = setting(None, "path", "run folder; null: outputs/<command>/<date>_<time>")
+    overwrite: bool = setting(False, "", "replace a finished run in run_dir")
+
+
 @dataclass
 class Settings(RunSettings):
     """What trains: what every command that simulates or predicts understands."""
@@ -33,21 +61,13 @@ class Settings(RunSettings):
     bandit: dict[str, Any] = group("two_arm", "what is learned; its options: bandit.rewards, .kind, ...")
     advantage: dict[str, Any] = group("grpo", "from rewards to advantages; options: advantage.eps, ...")
     estimator: dict[str, Any] = group("frozen", "how an old action counts; options: estimator.epsilon, ...")
-    staleness: dict[str, Any] = group(
-        "refresh", "which old policy acts: refresh is model A, lag model B, pipeline model C"
-    )
+    staleness: dict[str, Any] = group("refresh", "which old policy acts: models A, B (lag) and C (pipeline)")
     optimizer: dict[str, Any] = group("sgd", "momentum's convention, or any of optax by name; .options")
-    refresh_interval: Any = setting(
-        1,
-        "steps",
-        "N >= 1; staleness=lag: the lag >= 0, 0 is on-policy",
-    )
+    refresh_interval: Any = setting(1, "steps", "N >= 1; staleness=lag: the lag >= 0, 0 is on-policy")
     learning_rate: Any = setting(0.05, "logits per unit gradient", "eta > 0, or a schedule")
     momentum: float = setting(0.9, "", "mu in [0, 1)")
     kl_weight: Any = setting(1.0, "reward per nat", "beta >= 0 of KL(policy || reference)")
-    kl_estimator: Any = group(
-        "exact", "form of the penalty: exact reverse KL, or the sampled k3 (on policy the forward KL)"
-    )
+    kl_estimator: Any = group("exact", "the penalty: exact reverse KL, or the sampled k3 (on policy the forward KL)")
     sampler: dict[str, Any] = group("exact", "which law draws the answers, if not the policy; sampler.tau, ...")
     correction: dict[str, Any] = group("none", "how what another law drew is weighed; correction.largest, ...")
     entropy_weight: float = setting(0.0, "reward per nat", ">= 0, of the policy's entropy, added to the objective")
@@ -68,21 +88,11 @@ class SimulationSettings(Settings):
     """What every command understands that makes runs of it."""
 
     seeds: int = setting(1024, "runs", "replicas per cell of the sampled grid")
-    steps: int = setting(
-        1000, "updates", "length of a sampled run; if not given, whole multiples of 1000 >= 30 (N + 1/(1 - mu))"
-    )
+    steps: int = setting(1000, "updates", "of a sampled run; not given: multiples of 1000 >= 30 (N + 1/(1 - mu))")
     seed: int = setting(0, "", "root of all random numbers")
-    precision: str | None = setting(
-        None,
-        "",
-        "float32 | float64, of runs; null: float32 if sampled with sgd. Boundaries are always bracketed in float64",
-    )
+    precision: str | None = setting(None, "", "float32 | float64, of runs; null: float32 if sampled with sgd")
     rng: str | None = setting(None, "", "random numbers of the fast path: hash | threefry; null: hash")
-    path: str = setting(
-        "auto",
-        "",
-        "of sampled runs: fast | reference (the definition, one seed at a time); auto: fast where it serves",
-    )
+    path: str = setting("auto", "", "of sampled runs: fast | reference (the definition); auto: fast where it serves")
 
 
 @dataclass
@@ -119,16 +129,10 @@ class ChunkSizes:
 class SweepSettings(SimulationSettings):
     """Settings of `sweep`."""
 
-    sweep: dict[str, Any] = setting(
-        {},
-        "",
-        "sweep.<traced setting>: a list or {start, stop, num, scale: linear|log}; left out: the default study",
-    )
+    sweep: dict[str, Any] = setting({}, "", "sweep.<setting>: a list or {start, stop, num, scale: linear|log}")
     boundary: str = setting("learning_rate", "", "what is bracketed: learning_rate | refresh_interval")
     sampled: SampledGrid = field(default_factory=SampledGrid)
-    keep_runs: bool | None = setting(
-        None, "", "keep every sampled run's summary, or only counts of outcomes and means; null: up to 2^24 runs"
-    )
+    keep_runs: bool | None = setting(None, "", "keep every run's summary, or counts and means; null: up to 2^24 runs")
     chunk: ChunkSizes = field(default_factory=ChunkSizes)
     engine: dict[str, Any] = group("local", "where chunks are computed: here, or on dask's workers")
     pictures: bool = setting(True, "", "draw phase_diagram.png and trajectories.png")
@@ -158,17 +162,32 @@ class ReproduceSettings(RunSettings):
 
     figures: Any = setting("all", "ids", "all, or names of files in experiments/; plain arguments")
     quality: str = setting("draft", "", "draft: all figures in some minutes | paper: what is published")
-    publish: str | None = setting(
-        None, "path", "also copy pictures, numbers and claims there (figures); claims of other figures stay"
-    )
+    publish: str | None = setting(None, "path", "also copy pictures, numbers and claims there; other claims stay")
     formats: Any = setting("png", "", "png | pdf | svg, or some with commas between")
-    numbers: str | None = setting(
-        None, "path", "draw again from the numbers published there (figures): nothing is measured, claims stay"
-    )
-    cache: str | None = setting(
-        "outputs/reproduce/cache", "path", "keeps measurements for the next run; null: measure anew, keep nothing"
-    )
-    engine: dict[str, Any] = group("local", "where experiments are measured: here, or on dask's workers")
+    numbers: str | None = setting(None, "path", "draw again from the numbers published there; nothing is measured")
+    cache: str | None = setting("outputs/reproduce/cache", "path", "keeps measurements; null: measure, keep nothing")
+
+
+@dataclass
+class ExploreSettings:
+    """Settings of `explore`. The learner's are those of `predict`, for what the page can compute."""
+
+    bandit: dict[str, Any] = group("two_arm", "what is learned; bandit.rewards, ...", names=("two_arm", "k_arm"))
+    paths: list[str] = setting([], "paths", "a sweep's run folder; a plain argument")
+    advantage: dict[str, Any] = group("grpo", "from rewards to advantages", names=("grpo", "dr_grpo", "rloo"))
+    estimator: dict[str, Any] = group("frozen", "how an old action counts", names=("frozen", "uncorrected", "ratio"))
+    staleness: dict[str, Any] = group("refresh", "which old policy acts", names=("refresh", "lag", "pipeline"))
+    optimizer: dict[str, Any] = group("sgd", "momentum's convention", names=("sgd", "sgd_ema", "nesterov"))
+    refresh_interval: int = setting(8, "steps", "N, 1 to 64")
+    learning_rate: float = setting(0.1, "logits per unit gradient", "eta > 0")
+    momentum: float = setting(0.9, "", "mu, 0 to 0.99")
+    kl_weight: float = setting(1.0, "reward per nat", "beta, 0 to 10")
+    group_size: int = setting(64, "actions", "G, 2 to 512")
+    dynamics: str = setting("sampled", "", "sampled | finite_group (both: drift at this G) | mean_field (G = infinity)")
+    run_dir: str | None = setting(None, "path", "folder for the page, map.html; null: outputs/<command>/<date>_<time>")
+    quiet: bool = setting(False, "", QUIET)
+    open: bool = setting(True, "", "show the page in the browser, where there is a display")
+    plugins: list[str] = setting([], "modules", "Python modules to import first; they may register readers' variants")
 
 
 SCHEMAS: dict[str, type[Any]] = {
@@ -178,6 +197,25 @@ SCHEMAS: dict[str, type[Any]] = {
     "check": CheckSettings,
     "explore": ExploreSettings,
 }
+
+
+def setting_fields(schema: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
+    """(dotted key, field) of every setting of a schema, in order."""
+    for entry in fields(schema):
+        if entry.default_factory is not MISSING and isinstance(entry.default_factory, type):
+            yield from setting_fields(entry.default_factory, f"{prefix}{entry.name}.")
+        else:
+            yield prefix + entry.name, entry
+
+
+def listed(schema: type[Any]) -> list[tuple[str, Field[Any], Any]]:
+    """(dotted key, field, default) of every setting; a command's own stand before those that it shares with others."""
+    owners = [inspect.get_annotations(one) for one in schema.__mro__]
+    place = {name: number for number, names in reversed(list(enumerate(owners))) for name in names}
+    entries = sorted(setting_fields(schema), key=lambda one: place[one[0].partition(".")[0]])
+    return [
+        (key, one, one.default if one.default_factory is MISSING else one.default_factory()) for key, one in entries
+    ]
 
 
 def beside_package(folder: str, holds: str) -> Path:
@@ -192,3 +230,34 @@ def beside_package(folder: str, holds: str) -> Path:
 def config_dir() -> Path:
     """The studies' numbers."""
     return beside_package("conf", "experiment")
+
+
+def check_sweepable(name: str) -> None:
+    """Raise ValueError unless `sweep.<name>` is a traced setting; a static one is told to use -m."""
+    static = name in {key for schema in SCHEMAS.values() for key in schema.__dataclass_fields__}
+    hint = f" ('{name}' recompiles: use -m {name}=a,b)" if static else did_you_mean(name, TRACED)
+    _checks.require(name in TRACED, f"sweep.{name}", f"one of {', '.join(TRACED)}{hint}", name)
+
+
+class IntervalRule(NamedTuple):
+    """Limits of a refresh interval: its least value, and whether it is a whole number of steps."""
+
+    least: int = 1
+    whole: bool = True
+
+
+ANY_INTERVAL = IntervalRule()
+
+
+def value_of(key: str, name: str, value: Any, rule: IntervalRule = ANY_INTERVAL) -> float:
+    """One value of a traced setting, checked. Raises ValueError that names `key`."""
+    if name == "learning_rate":
+        low, high = 1e-300, _checks.LARGEST
+        _checks.require(low <= _checks.positive(key, value) <= high, key, f"a number from {low:g} to {high:g}", value)
+        return float(value)
+    if name == "momentum":
+        return _checks.momentum(key, value)
+    if name == "refresh_interval":
+        return _checks.integer(key, value, rule.least) if rule.whole else _checks.non_negative(key, value)
+    _checks.require(_checks.non_negative(key, value) <= _checks.LARGEST, key, f"a number <= {_checks.LARGEST:g}", value)
+    return float(value)

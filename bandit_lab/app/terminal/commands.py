@@ -14,9 +14,8 @@ import json
 import textwrap
 from typing import Any, NamedTuple
 
-from bandit_lab.app.settings.config import SCHEMAS
+from bandit_lab.app.settings.config import SCHEMAS, listed
 from bandit_lab.app.settings.names import NAMES
-from bandit_lab.app.settings.schema import default_of, listed
 from bandit_lab.app.version import __version__
 
 WIDTH = 110
@@ -26,8 +25,9 @@ class _Command(NamedTuple):
     """One command: the module that does it, one line for the list, notes and two examples for its help.
 
     `paths` names the setting that plain arguments go to, if the command takes any. `continues` says that the command
-    goes on with an unfinished run; its module then has `check_folder(plan, folder)` too, which raises ValueError where
-    the folder holds another run. With `reads`, the command makes no run folder.
+    goes on with an unfinished run. With `reads`, the command makes no run folder. With `chunked`, its module also has
+    `check_folder(plan, folder)`, which raises ValueError where the folder holds another run, and `figures_of(data)`,
+    the pictures of a stored one.
     """
 
     module: str
@@ -38,6 +38,7 @@ class _Command(NamedTuple):
     paths: str = ""
     continues: bool = False
     reads: bool = False
+    chunked: bool = False
 
     @property
     def writes(self) -> bool:
@@ -54,32 +55,27 @@ COMMANDS = {
         "bandit_lab.lab.sweep.command",
         "measures the stability threshold: a grid of training runs, the theory beside it",
         "Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold,\n"
-        "momenta 0 and 0.9. An axis that is not swept keeps the default study's values, unless its plain key is\n"
-        "given (learning_rate=0.1 runs that rate alone). Thresholds of the mean field are measured for every row;\n"
-        "sampled runs (with dynamics=sampled) on a coarser grid.\n"
-        "Finished chunks of the work are kept in run_dir: after an interruption, a kill or a full disk the same\n"
-        "command with the same run_dir goes on from there. A chunk that fails is null in the results with its reason\n"
-        "(exit 1); the same command tries it again.",
+        "momenta 0 and 0.9. An axis that is not swept keeps these values, unless its plain key is given\n"
+        "(learning_rate=0.1 runs that rate alone). After an interruption, a kill or a full disk the same command\n"
+        "with the same run_dir goes on. What fails is null in the results with its reason (exit 1).",
         "python -m bandit_lab sweep staleness=lag 'sweep.refresh_interval=[1,2,4,8]' momentum=0.9",
         "python -m bandit_lab sweep -m group_size=8,64 seeds=256",
         continues=True,
+        chunked=True,
     ),
     "predict": _Command(
         "bandit_lab.lab.predict.command",
         "closed-form and exact predictions for one setting, no simulation",
-        "Begins with its verdict in words (`verdict` in summary.json). Then it prints the fixed point, its stiffness,\n"
-        "the oscillator, the thresholds and the noise at one setting. Unstable refresh intervals are searched up to\n"
-        "1,024 (lag with a fresh part of the stiffness: 128), which is said; the setting's own refresh_interval is at\n"
-        "most 65,536 (lag: 512).",
+        "A verdict in words, then the fixed point, its stiffness, the oscillator, the thresholds and the noise.\n"
+        "Unstable refresh intervals are searched up to 1,024 (lag with a fresh part of the stiffness: 128).",
         "python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16",
         "python -m bandit_lab predict -m staleness=refresh,lag,pipeline refresh_interval=8",
     ),
     "explore": _Command(
         "bandit_lab.lab.explore.command",
         "the stability map as one HTML page: drag the point, see threshold and runs move",
-        "Writes one file that needs no network, and opens it. The page computes all of it: regions, law, exact\n"
-        "threshold and onset of oscillation of each staleness model, and training at a point that is dragged. The\n"
-        "plain argument, a sweep's folder, shows its measured cells. The settings say where the page begins.",
+        "Writes one file that needs no network, and opens it. The plain argument, a sweep's folder, shows its\n"
+        "measured thresholds. The settings say where the page begins.",
         "python -m bandit_lab explore staleness=lag refresh_interval=4 run_dir=my_map open=false",
         "python -m bandit_lab explore outputs/sweep/my_run",
         "paths",
@@ -89,11 +85,9 @@ COMMANDS = {
         "bandit_lab.lab.reproduce.command",
         "the figures of the papers and of the lab, with every claim's prediction and verdict",
         "Each figure is one file in experiments/ with its numbers in conf/experiment/. Without arguments: all of them\n"
-        "as drafts. Measurements are kept in the cache until the code or a setting changes, and\n"
-        "after an interruption the same command goes on. A figure that cannot run here is skipped with its reason;\n"
-        "one that fails (exit 1) does not stop the others. publish=figures also copies pictures, numbers and claims\n"
-        "there and leaves the rows of figures that were not run as they are. With numbers=figures pictures are drawn\n"
-        "again from what is published there, in seconds, with the published verdicts.",
+        "as drafts. Measurements are kept in the cache until the code or a setting changes, and after an interruption\n"
+        "the same command goes on. A figure that cannot run here is skipped with its reason; one that fails (exit 1)\n"
+        "does not stop the others.",
         "python -m bandit_lab reproduce two_detectors quality=paper publish=outputs/figures",
         "python -m bandit_lab reproduce phase_diagram transition",
         "figures",
@@ -134,8 +128,8 @@ def help_of(name: str) -> str:
     command = COMMANDS[name]
     lines = [f"bandit_lab {name}: {command.summary}", "", command.notes, "", f"  {command.example}",
              f"  {command.further}", ""]  # fmt: skip
-    for key, entry in listed(SCHEMAS[name]):
-        default = entry.metadata.get("variant") or json.dumps(default_of(entry)).replace('"', "")
+    for key, entry, usual in listed(SCHEMAS[name]):
+        default = entry.metadata.get("variant") or json.dumps(usual).replace('"', "")
         unit = f" [{entry.metadata['unit']}]" if entry.metadata["unit"] not in ("", "group") else ""
         names = entry.metadata.get("names") or NAMES.get(key, ())
         told = f"{entry.metadata['help']}{unit}{': ' if names else ''}{', '.join(names)}"

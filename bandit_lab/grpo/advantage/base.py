@@ -47,25 +47,10 @@ class Advantage(Protocol):
     - `BatchWide`, where it depends on the other groups of the step: write `batch_advantages`.
     """
 
-    @property
-    def smallest_group(self) -> int:
-        """Least group size."""
-        ...
-
-    @property
-    def linear(self) -> bool:
-        """Whether it is linear in the rewards."""
-        ...
-
-    @property
-    def centred(self) -> bool:
-        """Whether the advantages of a group add up to 0."""
-        ...
-
-    @property
-    def drops_silent(self) -> bool:
-        """Whether groups are drawn conditional on not being silent."""
-        ...
+    smallest_group: int
+    linear: bool
+    centred: bool
+    drops_silent: bool
 
     def advantages(self, values: Array, shares: Array, size: int | None) -> Array:
         """Advantage [U, ...] of each reward value [U, ...] with these shares [U, ...] of a group of G rewards."""
@@ -154,9 +139,3 @@ def is_silent(values: Array, shares: Array) -> Array:
     """Whether all rewards of a group are equal [...], exactly: one distinct value [U, ...] alone has a share > 0."""
     highest = jnp.max(jnp.where(shares > 0, values, -jnp.inf), axis=0)
     return highest <= jnp.min(jnp.where(shares > 0, values, jnp.inf), axis=0)
-
-
-def inverse_std(variance: Array, silent: Array, eps: float) -> Array:
-    """1 / (sqrt(variance) + eps), and exactly 0 for silent groups; smooth elsewhere."""
-    std = jnp.sqrt(jnp.where(silent, 1, variance))
-    return jnp.where(silent, 0, 1 / (std + eps))

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+import jax.numpy as jnp
+
 from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo.advantage.base import Scaled, inverse_std, register_advantage
+from bandit_lab.grpo.advantage.base import Scaled, register_advantage
 
 
 @register_advantage("grpo")
@@ -25,6 +27,7 @@ class GRPO(Scaled):
         _checks.require(self.ddof in (0, 1), "advantage.ddof", "0 or 1", self.ddof)
 
     def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
-        """1 / (std + eps), 0 for silent groups: no rounding error can pass for a std."""
+        """1 / (std + eps), smooth, and exactly 0 for silent groups: no rounding error can pass for a std."""
         freedom = 1 if size is None else size / (size - self.ddof)
-        return inverse_std(variance * freedom, silent, self.eps)
+        std = jnp.sqrt(jnp.where(silent, 1, variance * freedom))
+        return jnp.where(silent, 0, 1 / (std + self.eps))

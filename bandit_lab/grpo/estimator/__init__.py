@@ -4,9 +4,7 @@ from bandit_lab._registry import import_modules
 from bandit_lab.grpo.estimator.base import (
     ESTIMATORS,
     Estimator,
-    GroupEstimator,
     TokenMean,
-    group_rule,
     register_estimator,
 )
 from bandit_lab.grpo.estimator.clip_higher import ClipHigher

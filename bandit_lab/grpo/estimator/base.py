@@ -1,7 +1,6 @@
 """The interface of an estimator, and what several of them share."""
 
-from collections.abc import Callable
-from typing import Protocol, cast
+from typing import Any, Protocol
 
 import jax.numpy as jnp
 
@@ -21,64 +20,45 @@ class Estimator(Protocol):
     - `at_snapshot`: whether grad log pi and the KL term are taken at the behaviour policy (True) or at the current
       policy (False), a class attribute;
     - `weight(ratio, advantage)`: scalars -> scalar factor; it is a value, never differentiated;
-    - `ignores_ratio`: True if that factor is always 1 (may be left out: then it is worked out);
 
-    and, where an action may be a sequence of L tokens whose own ratios count (on a bandit without `log_token_policy`
-    it is not asked for; without it the ratio is that of the whole sequence):
+    and, only where the default below is not right,
 
-    - `token_weights(ratio, advantage)`: ratios [L, ...] of the tokens and advantages [...] -> factors [L, ...] of
-      A grad log pi(token | those before it). `TokenMean` has the usual one: each token by its own ratio, over L.
+    - `ignores_ratio`: True if that factor is always 1;
+    - `token_weights(ratio, advantage)`, where an action may be a sequence of L tokens whose own ratios count: ratios
+      [L, ...] of the tokens and advantages [...] -> factors [L, ...] of A grad log pi(token | those before it).
+      `TokenMean` has the usual one: each token by its own ratio, over L. On a bandit without `log_token_policy` it is
+      not asked for; without it the ratio is that of the whole sequence.
 
-    An estimator in which the actions of a group depend on each other has `of_group` instead of `weight`, see
-    `GroupEstimator`.
+    Where the actions of a group depend on each other, the gradient of a group is the sum over its actions of
+    share * coefficient * grad log pi(action), and it has in place of `weight`
+
+    - `of_group(log_policy, log_old, advantage, share)`: four arrays of one shape, [M] or [M, L] for L groups side by
+      side (current and behaviour log-probabilities, advantages, and shares that add up to 1 along the first axis) ->
+      the coefficients, values that are never differentiated. In a drawn group the entries are its actions and every
+      share is 1/G; in an infinite group they are all pairs (arm, reward value), and the shares their probabilities; on
+      the fast path a drawn group has those pairs too, with the shares in which they were drawn (0 for what was not).
+      Exact means of finite groups are sums over enumerated groups (`simulation.enumerated_group`);
+    - `of_weights(weights, log_old, advantage, share)`, if that is cheaper: the same from the current probabilities up
+      to a factor.
     """
 
-    @property
-    def at_snapshot(self) -> bool:
-        """Whether the gradient is taken at the behaviour policy."""
-        ...
+    at_snapshot: bool
+    ignores_ratio: bool = False
+    token_weights: Any = None
+    of_group: Any = None
+    of_weights: Any = None
 
     def weight(self, ratio: Array, advantage: Array) -> Array:
         """Factor of one action's advantage."""
-        ...
+        raise NotImplementedError
 
 
-class GroupEstimator(Protocol):
-    """The gradient of one group is the sum over its actions of share * coefficient * grad log pi(action).
-
-    For developers. `of_group(log_policy, log_old, advantage, share)` takes four arrays of one shape, [M] or [M, L] for
-    L groups side by side: current and behaviour log-probabilities, advantages, and shares that add up to 1 along the
-    first axis; and gives the coefficients, values that are never differentiated. In a drawn group the entries are its
-    actions and every share is 1/G; in an infinite group they are all pairs (arm, reward value), and the shares their
-    probabilities; on the fast path a drawn group has those pairs too, with the shares in which they were drawn (0 for
-    what was not). Exact means of finite groups are sums over enumerated groups (`simulation.enumerated_group`).
-    """
-
-    @property
-    def at_snapshot(self) -> bool:
-        """Whether the gradient is taken at the behaviour policy."""
-        ...
-
-    def of_group(self, log_policy: Array, log_old: Array, advantage: Array, share: Array) -> Array:
-        """Coefficients of the actions of one group."""
-        ...
-
-
-def group_rule(estimator: object) -> Callable[[Array, Array, Array, Array], Array]:
-    """`of_group` of an estimator that has one."""
-    return cast(GroupEstimator, estimator).of_group
-
-
-ESTIMATORS: Registry[Estimator] = Registry("estimator", ("at_snapshot",))
+ESTIMATORS: Registry[Estimator] = Registry("estimator", ("at_snapshot",), base=Estimator)
 register_estimator = ESTIMATORS.register
 
 
-class TokenMean:
+class TokenMean(Estimator):
     """Each token of a sequence counts by its own ratio, and a sequence by the mean over its tokens."""
-
-    def weight(self, ratio: Array, advantage: Array) -> Array:
-        """Factor of one action, or token."""
-        raise NotImplementedError
 
     def token_weights(self, ratio: Array, advantage: Array) -> Array:
         """weight(ratio of the token, A) / L: [L, ...] -> [L, ...]."""

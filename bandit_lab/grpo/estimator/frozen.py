@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
-from bandit_lab.grpo.estimator.base import register_estimator
+from bandit_lab.grpo.estimator.base import Estimator, register_estimator
 
 
 @register_estimator("frozen")
 @dataclass(frozen=True)
-class Frozen:
+class Frozen(Estimator):
     """Reward and KL gradient both evaluated at the snapshot: the whole drift is stale (model A of the refresh law)."""
 
     at_snapshot = True

@@ -7,12 +7,12 @@ import jax
 from bandit_lab import _checks
 from bandit_lab._numerics import exp, leading_max, leading_sum, materialize
 from bandit_lab._types import Array
-from bandit_lab.grpo.estimator.base import register_estimator
+from bandit_lab.grpo.estimator.base import Estimator, register_estimator
 
 
 @register_estimator("tpo")
 @dataclass(frozen=True)
-class TPO:
+class TPO(Estimator):
     """Descends the cross-entropy -sum_i q_i log p_i: its gradient is sum_i (q_i - p_i) grad log pi(a_i).
 
     p_i ~ pi(a_i) and q_i ~ pi_old(a_i) exp(A_i / temperature), each normalised over the actions of the group; an action

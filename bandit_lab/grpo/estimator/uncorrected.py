@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 
 from bandit_lab._types import Array
-from bandit_lab.grpo.estimator.base import register_estimator
+from bandit_lab.grpo.estimator.base import Estimator, register_estimator
 
 
 @register_estimator("uncorrected")
 @dataclass(frozen=True)
-class Uncorrected:
+class Uncorrected(Estimator):
     """Actions of the snapshot, no importance ratio; score and exact KL at the current policy.
 
     With group-centred advantages (1/G) sum_i A_i (e_{a_i} - pi) does not depend on pi, group by group, so that the

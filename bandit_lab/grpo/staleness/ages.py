@@ -47,12 +47,6 @@ class MixedAges(Ring):
         """Mean age, refresh intervals."""
         return float(np.arange(len(self.shares)) @ np.asarray(self.shares))
 
-    def of_steps(self, interval: float) -> tuple[float, ...]:
-        """Shares [S N + 1] of the ages 0, 1, ... in steps, at a refresh interval N."""
-        steps = np.zeros((len(self.shares) - 1) * int(interval) + 1)
-        steps[:: int(interval)] = self.shares
-        return tuple(steps)
-
     def horizon_for(self, interval: float) -> int:
         """The largest age, steps. Raises ValueError for one above 4096."""
         oldest = (len(self.shares) - 1) * int(interval)

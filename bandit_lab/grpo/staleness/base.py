@@ -44,25 +44,18 @@ class Staleness(Protocol):
       That map is what Floquet multipliers belong to.
     """
 
-    @property
-    def model(self) -> str:
-        """Its letter or name in tables."""
-        ...
+    model: str
+    smallest_interval: int
+    whole_interval: bool
+    block_synchronous: bool
+    averages: bool = False
+    recall: Any = None
+    averaged: Any = None
 
     @property
-    def smallest_interval(self) -> int:
-        """Least refresh interval."""
-        ...
-
-    @property
-    def whole_interval(self) -> bool:
-        """Whether the refresh interval is a whole number."""
-        ...
-
-    @property
-    def block_synchronous(self) -> bool:
-        """Whether the behaviour policy changes at block starts only."""
-        ...
+    def drawn(self) -> bool:
+        """Whether ages are drawn."""
+        return self.recall is not None
 
     def horizon_for(self, interval: float) -> int:
         """Steps to remember for refresh intervals up to this one."""
@@ -87,7 +80,7 @@ class Staleness(Protocol):
         ...
 
 
-class Snapshots:
+class Snapshots(Staleness):
     """What rules share that keep snapshots of block starts: no history, no clock."""
 
     smallest_interval = 1
@@ -107,7 +100,7 @@ class Snapshots:
         return state
 
 
-class Ring:
+class Ring(Staleness):
     """What rules share that look back: a ring of the last horizon + 1 parameters [horizon + 1, D]."""
 
     smallest_interval = 0
@@ -145,15 +138,16 @@ STALENESS: Registry[Staleness] = Registry(
         *("model", "smallest_interval", "whole_interval", "block_synchronous"),
         *("horizon_for", "init", "behaviour", "period", "rewind"),
     ),
+    base=Staleness,
 )
 register_staleness = STALENESS.register
 
 
 def draws(staleness: Staleness) -> bool:
-    """Whether ages are drawn: by `recall`, or as the rule says of itself by `drawn`."""
-    return getattr(staleness, "drawn", hasattr(staleness, "recall"))
+    """Whether ages are drawn."""
+    return staleness.drawn
 
 
 def averages(staleness: Staleness) -> bool:
     """Whether several policies act at once, as a `Mixture`."""
-    return getattr(staleness, "averages", False)
+    return staleness.averages

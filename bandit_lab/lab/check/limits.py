@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from bandit_lab.bandits import num_contexts_and_arms
 from bandit_lab.grpo import Mixture, Scaled, advantages, batch_advantages, drawn_advantages, sees_batch
 from bandit_lab.lab.check.result import check, close, not_zero
 from bandit_lab.lab.check.sampling import _sampled_z, judge
@@ -24,7 +23,7 @@ REWARDS = (1.0, 0.0, 0.25, 1.0, 1.0, 0.0, 0.5, 1.0)
 def _shapes(subject: Subject) -> str:
     """Every probability sums to 1, the reference is finite, and tokens multiply up to their sequence."""
     bandit = subject.learner.bandit
-    contexts, arms = num_contexts_and_arms(bandit)
+    contexts, arms = bandit.reference_log_policy.shape
     log_policy = bandit.log_policy(subject.places[0][0])
     ones = np.ones(contexts)
     lines = [close("policy", jnp.exp(log_policy).sum(-1), ones, 0, 1e-12)]
@@ -33,7 +32,7 @@ def _shapes(subject: Subject) -> str:
     close("true means", np.shape(bandit.true_means), (contexts, arms), 0, 0)
     if not np.all(np.isfinite(bandit.reference_log_policy)):
         raise AssertionError("reference_log_policy: expected finite numbers")
-    if hasattr(bandit, "log_token_policy"):
+    if bandit.log_token_policy is not None:
         tokens = bandit.log_token_policy(subject.places[0][0])
         lines.append(close("tokens", tokens.sum(0), log_policy, 0, 1e-12))
     return "; ".join(lines)
@@ -69,7 +68,7 @@ def _flags(subject: Subject) -> str:
 @check("infinite groups are the limit of large ones", "bandit", "advantage", "estimator", *LAWS)
 def _population(subject: Subject) -> str:
     """The exact mean at G = 32 and 128 nears that at G = infinity; where it cannot be summed, sampling at G = 512."""
-    if sees_batch(subject.learner.advantage) and num_contexts_and_arms(subject.learner.bandit)[0] > 1:
+    if sees_batch(subject.learner.advantage) and len(subject.learner.bandit.reference_log_policy) > 1:
         raise SkipTest("the limit is one of many prompts, too: a step of one prompt never sees the other contexts")
     wide = [replace(subject.learner, group_size=size) for size in SIZES]
     try:
@@ -93,15 +92,15 @@ def _population(subject: Subject) -> str:
 def _weights(subject: Subject) -> str:
     """Factors are finite far from 1, and 1 everywhere if `ignores_ratio` says so."""
     estimator = subject.variant
-    if hasattr(estimator, "of_group"):
+    if estimator.of_group is not None:
         log = jnp.log(jnp.array([0.5, 0.3, 0.1, 0.1]))
         found = estimator.of_group(log, log[::-1], jnp.array([1.0, -1.0, 0.5, 0.0]), jnp.full(4, 0.25))
         return _finite(found, (4,))
     ratio, advantage = jnp.geomspace(1e-3, 1e3, 31), jnp.where(jnp.arange(31) % 2 == 0, 1.0, -1.0)
     found = estimator.weight(ratio, advantage)
-    if getattr(estimator, "ignores_ratio", False):
+    if estimator.ignores_ratio:
         return close("weight", found, np.ones(31), 0, 0)
-    if hasattr(estimator, "token_weights"):
+    if estimator.token_weights is not None:
         _finite(estimator.token_weights(ratio[:30].reshape(3, 10), advantage[:10]), (3, 10))
     return _finite(found, (31,))
 

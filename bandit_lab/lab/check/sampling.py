@@ -51,7 +51,7 @@ def _moments(bandit: Bandit, context: int) -> Iterator[tuple[int, np.ndarray]]:
     law = bandit.law
     for power in (1, 2):
         yield power, np.asarray(law.probabilities[context] @ law.values**power)
-    if (stds := getattr(bandit, "normal_stds", None)) is not None:
+    if (stds := bandit.normal_stds) is not None:
         mean, square = np.asarray(law.means[context]), np.asarray(stds[context]) ** 2
         yield from enumerate((mean, mean**2 + square, mean**3 + 3 * mean * square), 1)
         yield 4, mean**4 + 6 * mean**2 * square + 3 * square**2

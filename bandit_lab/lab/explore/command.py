@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab._text import one_of
+from bandit_lab._checks import one_of
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.folder.store import create_folder, settings_in
 from bandit_lab.app.result import show
 from bandit_lab.app.runner import default_folder
-from bandit_lab.app.terminal.errors import stopped_by_disk
-from bandit_lab.app.terminal.progress import Progress
-from bandit_lab.lab.explore.settings import ExploreSettings
+from bandit_lab.app.settings.config import ExploreSettings
+from bandit_lab.app.terminal.output import Progress, stopped_by_disk
 from bandit_lab.lab.explore.tables import INTERVALS, MODELS, measured, predicted, tables
 from bandit_lab.lab.predict import build
 
@@ -35,7 +34,7 @@ OF_SWEEP = ("bandit", "advantage", "estimator", "optimizer", "kl_weight", "group
 
 
 @dataclass(frozen=True)
-class ExplorePlan:
+class _ExplorePlan:
     """Checked settings, what a sweep has measured, and a file that can be written."""
 
     settings: ExploreSettings
@@ -43,7 +42,7 @@ class ExplorePlan:
     output: Path
 
 
-def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
+def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> _ExplorePlan:
     """Check everything and read what is laid into the map. Raises ValueError."""
     given = {key.partition(".")[0] for key in explicit}
     _checks.require(len(settings.paths) < 2, "paths", "one sweep's folder", ", ".join(settings.paths))
@@ -62,7 +61,7 @@ def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> ExplorePlan:
     output = (Path(settings.run_dir) if settings.run_dir is not None else default_folder("explore")) / PAGE
     free = not output.exists() or (output.is_file() and output.read_bytes().startswith(HEAD.encode()))
     _checks.require(free, "run_dir", f"a folder without a {PAGE} of somebody else", str(output.parent))
-    return ExplorePlan(settings, rows, output)
+    return _ExplorePlan(settings, rows, output)
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +80,7 @@ class Map:
         return f'<iframe srcdoc="{page}" title="Stability map" style="width:100%;height:{FRAME}px;border:0"></iframe>'
 
 
-def made(plan: ExplorePlan) -> Map:
+def made(plan: _ExplorePlan) -> Map:
     """The page of a checked plan. Writes nothing."""
     settings = plan.settings
     start = {
@@ -102,7 +101,7 @@ def made(plan: ExplorePlan) -> Map:
     return Map(text, told)
 
 
-def write(plan: ExplorePlan, found: Map) -> bool:
+def write(plan: _ExplorePlan, found: Map) -> bool:
     """Write the page and show it, where that is wanted. Returns whether a browser opens it.
 
     Raises:
@@ -114,7 +113,7 @@ def write(plan: ExplorePlan, found: Map) -> bool:
     return plan.settings.open and _show_in_browser(plan.output)
 
 
-def execute(plan: ExplorePlan, folder: Any, progress: Progress) -> Path:
+def execute(plan: _ExplorePlan, folder: Any, progress: Progress) -> Path:
     """Write the page and show it. Returns its path, the last line of stdout."""
     with progress.stage("thresholds and example runs"):
         found = made(plan)

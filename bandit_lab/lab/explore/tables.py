@@ -9,9 +9,8 @@ import numpy as np
 
 from bandit_lab import _checks, simulation
 from bandit_lab.app.folder.store import SUMMARY, manifest_of
-from bandit_lab.app.settings.config import PredictSettings
+from bandit_lab.app.settings.config import ExploreSettings, PredictSettings
 from bandit_lab.grpo import Hyper
-from bandit_lab.lab.explore.settings import ExploreSettings
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import linearise
 from bandit_lab.measure import find_fixed_point
@@ -71,15 +70,8 @@ def _runs(learner: Any, dynamics: str, momenta: list[float], limits: list[Any], 
     intervals = np.broadcast_to(np.array(RUN_INTERVALS)[:, None], rates.shape)
     starts = (np.asarray(point) + BESIDE * np.eye(len(point))[0], np.asarray(learner.bandit.initial_parameters))
     cells = Hyper(*(np.tile(one.ravel(), 2) for one in (rates, momentum, intervals, np.full_like(rates, kl_weight))))
-    run = simulation.run(
-        learner,
-        dynamics,
-        cells,
-        steps=STEPS,
-        dtype=np.float64,
-        initial=np.repeat(starts, rates.size, axis=0),
-        path="reference",
-    )
+    initial = np.repeat(starts, rates.size, axis=0)
+    run = simulation.run(learner, dynamics, cells, steps=STEPS, dtype=np.float64, initial=initial, path="reference")
     curves: list[Any] = run.reward_mean.reshape(2, *rates.shape, STEPS + 1).round(4).tolist()
     return curves
 

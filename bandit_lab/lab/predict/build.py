@@ -8,8 +8,7 @@ import numpy as np
 
 from bandit_lab import _checks, simulation
 from bandit_lab._registry import Registry
-from bandit_lab.app.settings.config import SCHEDULED, TRACED, Settings, SimulationSettings
-from bandit_lab.app.settings.grid import IntervalRule, value_of
+from bandit_lab.app.settings.config import SCHEDULED, TRACED, IntervalRule, Settings, SimulationSettings, value_of
 from bandit_lab.bandits import BANDITS
 from bandit_lab.grpo import (
     ADVANTAGES,

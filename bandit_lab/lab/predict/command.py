@@ -7,9 +7,8 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.app.result import Result
-from bandit_lab.app.settings.config import PredictSettings
-from bandit_lab.app.settings.grid import value_of
-from bandit_lab.app.terminal.progress import Progress
+from bandit_lab.app.settings.config import PredictSettings, value_of
+from bandit_lab.app.terminal.output import Progress
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.predict import build, reduced
 from bandit_lab.lab.predict.linear import LinearTheory, linearise

@@ -21,7 +21,7 @@ import numpy as np
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.result import plain
 from bandit_lab.app.settings.config import beside_package
-from bandit_lab.app.terminal.errors import stopped_by_disk
+from bandit_lab.app.terminal.output import stopped_by_disk
 from bandit_lab.lab.reproduce.experiment import Loaded, Setting
 
 if TYPE_CHECKING:
@@ -37,30 +37,26 @@ class Cache:
     """The entries of one experiment at one setting. folder None: nothing is kept. plugins: modules of plug-ins."""
 
     def __init__(self, folder: Path | None, loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> None:
-        self.folder = None if folder is None else folder / loaded.id / key(loaded, setting, plugins)[:_KEY]
+        self.folder = None if folder is None else folder / loaded.id / _key(loaded, setting, plugins)[:_KEY]
 
     def keep(self, name: str, function: "Callable[[], xarray.Dataset]") -> "xarray.Dataset":
         """The entry `name`; made by `function` and stored if it is not there. Raises Stopped if it cannot be stored."""
         found = self.load(name)
         if found is not None:
             return found
-        data = pack(function())
-        self.store(name, data)
-        return unpack(data)
-
-    def store(self, name: str, data: bytes) -> None:
-        """Keep the bytes of `pack`, where anything is kept. Raises Stopped if they cannot be stored."""
+        data = _pack(function())
         if self.folder is not None:
             with stopped_by_disk(self.folder):
                 self.folder.mkdir(parents=True, exist_ok=True)
                 durable.write_file(self._path(name), data)
+        return _unpack(data)
 
     def load(self, name: str) -> "xarray.Dataset | None":
         """A stored entry, or None. A damaged one counts as none."""
         if self.folder is None or not self._path(name).is_file():
             return None
         try:
-            return unpack(self._path(name).read_bytes())
+            return _unpack(self._path(name).read_bytes())
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, ValueError, KeyError, EOFError):
             return None
 
@@ -70,7 +66,7 @@ class Cache:
         return self.folder / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:_MARK]}.npz"
 
 
-def key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:
+def _key(loaded: Loaded, setting: Setting, plugins: Sequence[str] = ()) -> str:
     """SHA-256 of everything that decides a measurement."""
     what = {
         "id": loaded.id,
@@ -96,7 +92,7 @@ def _code() -> str:
     return code.hexdigest()
 
 
-def pack(dataset: "xarray.Dataset") -> bytes:
+def _pack(dataset: "xarray.Dataset") -> bytes:
     """A data set of numbers, truth values and text as the bytes of an `.npz` file, whose members have check sums."""
     about = plain(dataset.to_dict(data=False))
     values = {str(name): np.asarray(variable.values) for name, variable in dataset.variables.items()}
@@ -106,8 +102,8 @@ def pack(dataset: "xarray.Dataset") -> bytes:
     return buffer.getvalue()
 
 
-def unpack(data: bytes) -> "xarray.Dataset":
-    """The data set of `pack`, its variables in the order in which they were."""
+def _unpack(data: bytes) -> "xarray.Dataset":
+    """The data set of `_pack`, its variables in the order in which they were."""
     import xarray
 
     with np.load(io.BytesIO(data), allow_pickle=False) as arrays:

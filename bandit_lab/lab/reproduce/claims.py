@@ -71,12 +71,6 @@ def command(figure: str, quality: str = "paper") -> str:
     return f"python -m bandit_lab reproduce {figure} quality={quality}"
 
 
-def shown(one: ClaimRow) -> dict[str, str]:
-    """A claim on the terminal."""
-    numbers = {key: number(one[key], DIGITS) for key in ("predicted", "measured", "tolerance")}
-    return {"id": one["id"], **numbers, "holds": "yes" if one["holds"] else "NO"}
-
-
 def grid(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of a Markdown table."""
     return ["| " + " | ".join(head) + " |", "|---" * len(head) + "|", *("| " + " | ".join(row) + " |" for row in rows)]

@@ -1,27 +1,23 @@
 """`reproduce`: predict, measure, compare, draw; one experiment after the other, each kept as soon as it is measured."""
 
-import contextlib
 import gc
 import time
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
 
+import jax
+
 from bandit_lab import _checks
-from bandit_lab._text import did_you_mean
-from bandit_lab.app import engine
-from bandit_lab.app.folder.manifest import CompileClock, manifest
-from bandit_lab.app.folder.store import RunFolder, check_manifest, manifest_of
-from bandit_lab.app.result import Result, Table
+from bandit_lab._checks import did_you_mean
+from bandit_lab.app.folder.store import CompileClock, RunFolder
+from bandit_lab.app.result import Result, Table, number
 from bandit_lab.app.settings.config import ReproduceSettings
-from bandit_lab.app.terminal.errors import Incomplete, Stopped, bad_input, stopped_by_disk
-from bandit_lab.app.terminal.output import tell
-from bandit_lab.app.terminal.progress import Progress, ProgressCallback
-from bandit_lab.lab.reproduce import claims, elsewhere, numbers, publish
+from bandit_lab.app.terminal.output import Progress, ProgressCallback, Stopped, stopped_by_disk, tell
+from bandit_lab.lab.reproduce import claims, numbers, publish
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (
     QUALITIES,
@@ -29,7 +25,6 @@ from bandit_lab.lab.reproduce.experiment import (
     Lab,
     Loaded,
     Results,
-    Setting,
     discover,
     read_setting,
 )
@@ -52,16 +47,9 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> _Reproduce
         settings.figures, list(known) if settings.numbers is None else _published(Path(settings.numbers), known)
     )
     _check_formats(settings.formats)
-    engine.chosen(settings)
-    kept = settings.cache is not None or _is_local(settings)
-    _checks.require(kept, "cache", "a folder for what the engine's workers measure", None)
     if settings.publish is not None:
         publish.read(Path(settings.publish))
     return _ReproducePlan(settings, tuple(known[one] for one in names))
-
-
-def _is_local(settings: ReproduceSettings) -> bool:
-    return bool(settings.engine["name"] == "local")
 
 
 def _chosen(figures: Any, known: list[str]) -> list[str]:
@@ -92,28 +80,21 @@ def _published(folder: Path, known: Iterable[str]) -> list[str]:
     return names
 
 
-def check_folder(plan: _ReproducePlan, folder: Path) -> None:
-    """Raise ValueError if the folder holds a finished run. Only reads."""
-    if not plan.settings.overwrite:
-        check_manifest(folder)
-        got = f"a finished run in {folder}"
-        _checks.require(manifest_of(folder) is None, "run_dir", "a new folder, or overwrite=true", got)
-
-
 def execute(plan: _ReproducePlan, folder: RunFolder, progress: Progress) -> Result:
     """Run the experiments, write the run folder, publish, print the claims.
 
-    Raises Incomplete where an experiment failed; everything else is written then, but no manifest.
+    Where an experiment failed, everything else is written, but no manifest.
     """
     start, settings, outcomes = time.perf_counter(), plan.settings, []
     with stopped_by_disk(folder.path), CompileClock() as clock:
         folder.open(asdict(settings))
-        failed = {} if _is_local(settings) or settings.numbers else _measured_elsewhere(plan, progress)
         for place, experiment in enumerate(plan.experiments, start=1):
             with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
-                outcomes.append(_run_one(experiment, settings, advance, failed.get(experiment.id)))
-            publish.write_outcome(outcomes[-1], folder)
-            _forget_programs()
+                outcomes.append(_run_one(experiment, settings, advance))
+            (folder.path / f"{experiment.id}.error.txt").unlink(missing_ok=True)  # of an earlier try
+            folder.write_files(outcomes[-1].files)
+            jax.clear_caches()  # programs of all experiments together would use up the system's memory maps
+            gc.collect()
             if outcomes[-1].reason:
                 tell(f"bandit_lab reproduce: {experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
         found = _result_of(outcomes)
@@ -122,46 +103,18 @@ def execute(plan: _ReproducePlan, folder: RunFolder, progress: Progress) -> Resu
             publish.write_results(outcomes, folder.path)
             if settings.publish is not None:
                 publish.publish(outcomes, Path(settings.publish), discover())
-        if found.incomplete:
-            found.show()
-            raise Incomplete(found.incomplete, found)
-        about = {name: one for name, one in asdict(settings).items() if name not in ("publish", "cache", "engine")}
-        about |= {"seed": None, "precision": "as each experiment states"}
-        stages = {name: round(value, 3) for name, value in progress.seconds.items()}
-        seconds = clock.split(time.perf_counter() - start)
-        folder.write_manifest(manifest("reproduce", about, {}, seconds) | {"stage_seconds": stages})
+        if not found.incomplete:
+            about = {name: one for name, one in asdict(settings).items() if name not in ("publish", "cache")}
+            about |= {"seed": None, "precision": "as each experiment states"}
+            folder.finish("reproduce", about, clock.split(time.perf_counter() - start), progress.seconds)
     found.show()
     return found
 
 
-def _measured_elsewhere(plan: _ReproducePlan, progress: Progress) -> dict[str, str]:
-    """Have the engine's workers measure what is not in the cache. Returns experiment -> why it failed there."""
-    settings = plan.settings
-    opened = engine.chosen(settings).opened
-    with contextlib.ExitStack() as stack:
-        with bad_input():
-            attempts = stack.enter_context(opened(settings.plugins))
-        advance = stack.enter_context(progress.stage("measuring"))
-        cache_of = partial(_cache, settings)
-        return elsewhere.measure(plan.experiments, settings.quality, settings.plugins, cache_of, attempts, advance)
-
-
-def _cache(settings: ReproduceSettings, loaded: Loaded, setting: Setting) -> Cache:
-    return Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
-
-
-def _run_one(
-    experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback, failed: str | None = None
-) -> Reproduced:
-    """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome.
-
-    failed: why its measurement failed on a worker.
-    """
+def _run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Reproduced:
+    """One experiment from its prediction to its pictures. What goes wrong in it stays in its outcome."""
     start = time.perf_counter()
     outcome = Reproduced(experiment.id, DONE, question=experiment.question, quality=settings.quality)
-    if failed is not None:
-        outcome.status, outcome.reason = FAILED, failed
-        return outcome
     try:
         _fill(outcome, experiment, settings, advance)
     except SkipTest as error:
@@ -170,7 +123,7 @@ def _run_one(
         raise
     except Exception as error:
         outcome.status, outcome.reason = FAILED, " ".join(f"{type(error).__name__}: {error}".split())
-        outcome.traceback = traceback.format_exc()
+        outcome.files[f"{outcome.id}.error.txt"] = traceback.format_exc().encode()
     outcome.seconds = time.perf_counter() - start
     return outcome
 
@@ -195,7 +148,7 @@ def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettin
 def _measured(outcome: Reproduced, loaded: Loaded, settings: ReproduceSettings, advance: ProgressCallback) -> Results:
     setting = read_setting(loaded.id, settings.quality)
     loaded.check_available(setting)
-    cache = _cache(settings, loaded, setting)
+    cache = Cache(None if settings.cache is None else Path(settings.cache), loaded, setting, settings.plugins)
     predicted = loaded.predict(setting)
     outcome.from_cache = cache.load(MEASURED) is not None
     measured = cache.keep(MEASURED, lambda: loaded.measure(setting, Lab(cache.keep, advance)))
@@ -229,13 +182,9 @@ def _result_of(outcomes: Sequence[Reproduced]) -> Result:
     ]  # fmt: skip
     told = f"{len(rows)} claims, {holding} hold; figures: {counts}"
     incomplete = f"{len(failed)} of {len(outcomes)} figures failed ({', '.join(failed)})" if failed else ""
-    shown = (told, Table("claims", [claims.shown(row) for row in rows]))
+    table = []
+    for row in rows:
+        cells = {key: number(row[key], claims.DIGITS) for key in ("predicted", "measured", "tolerance")}
+        table.append({"id": row["id"], **cells, "holds": "yes" if row["holds"] else "NO"})
+    shown = (told, Table("claims", table))
     return Result("Claims", {"claims": rows, "figures": figures}, shown, incomplete=incomplete)
-
-
-def _forget_programs() -> None:
-    """Free compiled programs: those of all experiments together would use up the system's memory maps."""
-    import jax
-
-    jax.clear_caches()
-    gc.collect()

@@ -22,6 +22,7 @@ stands in a folder beside them: `from experiments.shared import ...`.
 `conf/experiment/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.
 """
 
+import ast
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ from unittest import SkipTest
 
 import numpy as np
 
+from bandit_lab import _checks
 from bandit_lab.app.settings.config import beside_package, config_dir
 from bandit_lab.lab.reproduce import source
 from bandit_lab.lab.reproduce.readings import farthest_from_one
@@ -140,20 +142,15 @@ def labelled(columns: "Mapping[str, tuple[Any, Any, str]]", coords: Any = None) 
     return xarray.Dataset(values, coords)
 
 
+@dataclass(frozen=True)
 class Lab:
-    """What `measure` is given: a place for finished parts, and somebody to tell how far it is."""
+    """What `measure` is given: a place for finished parts, and somebody to tell how far it is.
 
-    def __init__(
-        self,
-        keep: "Callable[[str, Callable[[], xarray.Dataset]], xarray.Dataset]",
-        progress: Callable[[int, int], None],
-    ) -> None:
-        self._keep = keep
-        self.progress = progress
+    keep: (name, function) -> the result of the function; if it is stored under this name already, from there.
+    """
 
-    def keep(self, name: str, function: "Callable[[], xarray.Dataset]") -> "xarray.Dataset":
-        """The result of `function`; if it is stored under this name already, from there."""
-        return self._keep(name, function)
+    keep: "Callable[[str, Callable[[], xarray.Dataset]], xarray.Dataset]"
+    progress: Callable[[int, int], None]
 
     def keep_each(self, parts: "Mapping[str, Callable[[], xarray.Dataset]]") -> "dict[str, xarray.Dataset]":
         """`keep` of every part by name, one after another, and after each how far it is."""
@@ -179,7 +176,7 @@ class Experiment:
     @property
     def question(self) -> str:
         """First line of the docstring."""
-        return source.question(self.source)
+        return (ast.get_docstring(ast.parse(self.source)) or "").strip().split("\n")[0]
 
     def load(self) -> "Loaded":
         """Import the file: its text as it is, never bytecode of an earlier one that is as old and as long.
@@ -237,8 +234,11 @@ def experiments_dir() -> Path:
 
 def _share() -> None:
     """Make `experiments` a package whose folders can be imported, wherever the experiments are installed."""
-    package = sys.modules.setdefault("experiments", ModuleType("experiments"))
-    package.__path__ = list(dict.fromkeys([*getattr(package, "__path__", ()), str(experiments_dir())]))
+    if "experiments" not in sys.modules:
+        sys.modules["experiments"] = ModuleType("experiments")
+        sys.modules["experiments"].__path__ = []
+    package = sys.modules["experiments"]
+    package.__path__ = list(dict.fromkeys([*package.__path__, str(experiments_dir())]))
 
 
 def discover() -> dict[str, Experiment]:
@@ -247,27 +247,21 @@ def discover() -> dict[str, Experiment]:
     return {path.stem: Experiment(path.stem, path) for path in paths}
 
 
-def _setting_file(identity: str) -> Path:
-    """The YAML file of an experiment."""
-    return config_dir() / "experiment" / f"{identity}.yaml"
-
-
 def read_setting(identity: str, quality: str) -> Setting:
     """Setting of an experiment at a quality. Raises ValueError for unknown keys at the top of the file."""
     from omegaconf import OmegaConf
 
-    path = _setting_file(identity)
-    if not path.is_file():
-        raise ValueError(f"setting: expected conf/experiment/{identity}.yaml, no such file in {config_dir()}")
+    path = config_dir() / "experiment" / f"{identity}.yaml"
+    _checks.require(path.is_file(), "setting", f"conf/experiment/{identity}.yaml", f"no such file in {config_dir()}")
     parts: Any = OmegaConf.load(path)
     odd = sorted({str(key) for key in parts} - {"common", *QUALITIES})
     if odd:
         raise ValueError(f"conf/experiment/{identity}.yaml: expected common, draft, paper, got {odd[0]!r}")
     merged = OmegaConf.merge(parts.get("common") or {}, parts.get(quality) or {}, {"quality": quality})
     values: Any = OmegaConf.to_container(merged, resolve=True)
-    return as_setting(values)
+    return _as_setting(values)
 
 
-def as_setting(values: dict[str, Any]) -> Setting:
+def _as_setting(values: dict[str, Any]) -> Setting:
     """A setting from nested mappings."""
-    return Setting(**{str(k): as_setting(v) if isinstance(v, dict) else v for k, v in values.items()})
+    return Setting(**{str(k): _as_setting(v) if isinstance(v, dict) else v for k, v in values.items()})

@@ -7,7 +7,7 @@ from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab.app.chunks import durable, read_json
-from bandit_lab.app.folder.store import RESULTS, RunFolder, strict_json
+from bandit_lab.app.folder.store import RESULTS, strict_json
 from bandit_lab.lab.reproduce import claims, experiment
 from bandit_lab.lab.reproduce.experiment import Experiment, Results
 
@@ -23,7 +23,6 @@ class Reproduced:
     id: str
     status: str
     reason: str = ""
-    traceback: str = ""
     seconds: float = 0.0
     from_cache: bool = False
     title: str = ""
@@ -34,15 +33,6 @@ class Reproduced:
     found: Results | None = None
     table: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
-
-
-def write_outcome(outcome: Reproduced, folder: RunFolder) -> None:
-    """Pictures and numbers of one experiment, or why there are none, into the run folder."""
-    files, error = dict(outcome.files), f"{outcome.id}.error.txt"
-    (folder.path / error).unlink(missing_ok=True)  # of an earlier try
-    if outcome.traceback:
-        files[error] = outcome.traceback.encode()
-    folder.write_files(files)
 
 
 def write_results(outcomes: list[Reproduced], folder: Path) -> None:
@@ -76,7 +66,7 @@ def publish(outcomes: list[Reproduced], folder: Path, known: dict[str, Experimen
             durable.write_file(folder / name, data)
     index = experiment.experiments_dir() / INDEX
     if index.parent.parent == folder.absolute().resolve().parent:
-        durable.write_file(index, index_text(content, known, folder.absolute().resolve(), index.parent).encode())
+        durable.write_file(index, _index_text(content, known, folder.absolute().resolve(), index.parent).encode())
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -109,7 +99,7 @@ def _merged(content: dict[str, Any], done: list[Reproduced], known: dict[str, Ex
     return {"claims": [row for name in kept for row in rows[name]], "figures": {name: about[name] for name in kept}}
 
 
-def index_text(content: dict[str, Any], known: dict[str, Experiment], figures: Path, here: Path) -> str:
+def _index_text(content: dict[str, Any], known: dict[str, Experiment], figures: Path, here: Path) -> str:
     """`experiments/README.md`: question, command, verdicts and thumbnail of every experiment."""
     lines = [
         "# Experiments",

@@ -30,17 +30,12 @@ UNTOLD = ("importlib", "sys.modules", "__import__", "eval", "exec", "globals")
 """Ways to a module that cannot be told from the text."""
 
 
-def question(source: str) -> str:
-    """First line of a module's docstring; empty where there is none."""
-    return (ast.get_docstring(ast.parse(source)) or "").strip().split("\n")[0]
-
-
 @lru_cache  # an experiment is loaded by everything that asks about its claims
 def check_witnesses(source: str) -> None:
     """Raise ValueError where prediction and measurement are not independent, see `FORBIDDEN`."""
     defined = {name for statement in _read(source)[0] for name in _bindings(statement)}
     for name, forbidden in FORBIDDEN.items():
-        for used, line in uses(source, name) if name in defined else ():
+        for used, line in _uses(source, name) if name in defined else ():
             for target in (used, *_imported_names(_shared(used))):
                 wrong = any(_within(target, one) or _within(one, target) for one in forbidden)
                 if wrong or any(_within(target, one) for one in UNTOLD):
@@ -48,7 +43,7 @@ def check_witnesses(source: str) -> None:
                     raise ValueError(f"{name}: expected {allowed}, got {target} in line {line}")
 
 
-def uses(source: str, name: str) -> Iterator[tuple[str, int]]:
+def _uses(source: str, name: str) -> Iterator[tuple[str, int]]:
     """(dotted name, line) of all that `name` reaches in modules and builtins: `bandit_lab.theory.exact`, `max`, ...
 
     Imports inside functions count even if nothing uses them. Raises ValueError for `from module import *`.
@@ -63,9 +58,10 @@ def uses(source: str, name: str) -> Iterator[tuple[str, int]]:
         known = dict(top) | dict(entry for node in inside for entry in _imported(node))
         owners = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
         for node in ast.walk(statement):
-            first, _, rest = _dotted(node).partition(".")
-            if id(node) not in owners and (first in names or first in known):
-                yield ".".join(filter(None, (known.get(first, first), rest))), getattr(node, "lineno", 0)
+            if isinstance(node, ast.Name | ast.Attribute) and id(node) not in owners:
+                first, _, rest = _dotted(node).partition(".")
+                if first in names or first in known:
+                    yield ".".join(filter(None, (known.get(first, first), rest))), node.lineno
 
 
 def _reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
@@ -142,9 +138,9 @@ def _bindings(statement: ast.stmt) -> set[str]:
         return {statement.name}.union(*shared)
     if isinstance(statement, ast.Import | ast.ImportFrom):
         return {name for name, _ in _imported(statement)}
-    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", statement)]
-    plain = isinstance(statement, ast.Assign | ast.AnnAssign)
-    if plain and all(isinstance(target, ast.Name | ast.Tuple | ast.List) for target in targets):
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
+    if targets and all(isinstance(target, ast.Name | ast.Tuple | ast.List) for target in targets):
         return set().union(*map(_named, targets))
     names = _named(statement)
     for node in ast.walk(statement):

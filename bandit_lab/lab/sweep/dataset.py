@@ -1,16 +1,22 @@
 """A sweep's results as one labelled data set: named dimensions and coordinates, units as attributes."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from bandit_lab import measure, theory
 from bandit_lab._types import Outcome
-from bandit_lab.app.folder.results import ArrayType, Stream
+from bandit_lab.app.folder.results import Stream
 from bandit_lab.app.settings.names import FORMS
-from bandit_lab.lab.sweep.compute import EXAMPLES, Computed, DriftResult
-from bandit_lab.lab.sweep.jobs import FIELDS, predict_rows, rows, values
+from bandit_lab.bandits import expected_reward
+from bandit_lab.grpo import Hyper
+from bandit_lab.lab.sweep.jobs import FIELDS, Computed, DriftResult, predict_rows, rows, values
 from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
 from bandit_lab.lab.sweep.sampled import NOT_RUN, SampledResult
+from bandit_lab.simulation import trajectories
 
 if TYPE_CHECKING:
     import xarray
@@ -24,6 +30,10 @@ LOST = "collapsed onto one arm, diverged, or passed the fixed point and never se
 """When a sampled run counts as lost, for pictures. The limits are `measure.outcome`'s."""
 UNITS = dict.fromkeys(("tail_mean", "tail_std", "overshoot"), "reward")
 UNITS |= {"final_max_probability": "1", "tail_silent": "1"}
+EXAMPLES = ("below the onset", "above the onset", "below the threshold", "above the threshold")
+DISPLACEMENT = 0.2  # logits, along the stiffest mode
+PREFERRED_INTERVAL = 8
+LONGEST = 20_000
 OUTCOME: dict[str, Any] = {
     "flag_values": [int(o) for o in Outcome],
     "flag_meanings": " ".join(o.label for o in Outcome),
@@ -31,7 +41,7 @@ OUTCOME: dict[str, Any] = {
 }
 
 
-def dataset(plan: SweepPlan, done: Computed, examples: dict[str, Any]) -> "xarray.Dataset":
+def dataset(plan: SweepPlan, done: Computed) -> "xarray.Dataset":
     """Everything that was computed and can be held in memory; `streams` has the rest of `results.zarr`."""
     import xarray
 
@@ -42,7 +52,7 @@ def dataset(plan: SweepPlan, done: Computed, examples: dict[str, Any]) -> "xarra
         "refresh_interval": ("refresh_interval", plan.refresh_interval, {"units": "steps"}),
         "learning_rate": ("learning_rate", rates, {"units": ETA, "long_name": "learning rate eta"}),
     }
-    variables = _deterministic(drifts[0], "", ROW, _shape(plan), len(rates))
+    variables = _deterministic(drifts[0], "", ROW, plan.shape, len(rates))
     momenta, intervals = drawn_momenta(plan.momentum), _drawn_intervals(plan)
     if len(intervals) > len(plan.refresh_interval):
         coords["drawn_momentum"] = ("drawn_momentum", momenta, {"units": "1"})
@@ -61,11 +71,11 @@ def dataset(plan: SweepPlan, done: Computed, examples: dict[str, Any]) -> "xarra
             coords["seed"] = ("seed", np.arange(plan.settings.seeds), {"units": "1", "long_name": "replica"})
         variables |= _sampled(plan, sampled)
     for drift in drifts[1:]:
-        variables |= _deterministic(drift, "finite_group_", COARSE, _coarse_shape(plan), len(rates))
+        variables |= _deterministic(drift, "finite_group_", COARSE, plan.sampled_shape, len(rates))
     for name, factors in plan.curves.items():
         coords["update"] = ("update", np.arange(len(factors)), {"units": "updates done"})
         variables[f"{name}_factor"] = ("update", factors, {"units": "1", "long_name": f"{name} / its largest value"})
-    if examples:
+    if examples := _example_runs(plan, drifts[0]):
         steps = np.arange(examples["example_reward"][1].shape[1])
         coords["example"] = ("example", list(EXAMPLES), {"long_name": "which side of which boundary"})
         coords["example_step"] = ("example_step", steps, {"units": "updates done"})
@@ -81,14 +91,6 @@ def dataset(plan: SweepPlan, done: Computed, examples: dict[str, Any]) -> "xarra
     if plan.unjudged:
         attributes["no_outcome"] = plan.unjudged
     return xarray.Dataset(variables, coords, attributes)
-
-
-def _shape(plan: SweepPlan) -> tuple[int, int, int]:
-    return len(plan.momentum), len(plan.kl_weight), len(plan.refresh_interval)
-
-
-def _coarse_shape(plan: SweepPlan) -> tuple[int, int, int]:
-    return len(plan.sampled_momentum), len(plan.kl_weight), len(plan.sampled_interval)
 
 
 def _deterministic(
@@ -133,7 +135,7 @@ def _drawn(drift: DriftResult, momenta: np.ndarray, intervals: np.ndarray) -> di
 
 def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
     """What is small of the sampled runs."""
-    shape = (*_coarse_shape(plan), len(plan.multiples))
+    shape = (*plan.sampled_shape, len(plan.multiples))
     cell = (*COARSE, "multiple")
     result: dict[str, Any] = {
         "sampled_boundary": (COARSE, sampled.boundary.reshape(shape[:-1]), {"units": ETA, "lost": LOST}),
@@ -154,7 +156,7 @@ def streams(plan: SweepPlan, sampled: SampledResult | None) -> list[Stream]:
     if sampled is None:
         return []
     runs, cell = sampled.runs, (*COARSE, "multiple")
-    lead = (*_coarse_shape(plan), len(plan.multiples))
+    lead = (*plan.sampled_shape, len(plan.multiples))
 
     def curves(start: int, stop: int, first: int, last: int) -> dict[str, np.ndarray]:
         mean, variance = runs.curves(start, stop)
@@ -165,10 +167,89 @@ def streams(plan: SweepPlan, sampled: SampledResult | None) -> list[Stream]:
         return {"sampled_outcome": part.pop("outcome"), **part}
 
     units = {"reward_mean": "reward", "reward_variance": "reward^2"}
-    about = {name: ArrayType(np.dtype(float), {"units": unit}) for name, unit in units.items()}
+    about = {name: (np.dtype(float), {"units": unit}) for name, unit in units.items()}
     result = [Stream((*cell, "step"), (*lead, runs.times), about, curves)]
     if runs.keep:
-        columns = {"sampled_outcome": ArrayType(np.dtype(np.int8), OUTCOME | {"not_run": NOT_RUN})}
-        columns |= {name: ArrayType(np.dtype(np.float32), {"units": UNITS[name]}) for name in FIELDS}
+        columns: dict[str, Any] = {"sampled_outcome": (np.dtype(np.int8), OUTCOME | {"not_run": NOT_RUN})}
+        columns |= {name: (np.dtype(np.float32), {"units": UNITS[name]}) for name in FIELDS}
         result.append(Stream((*cell, "seed"), (*lead, runs.seeds), columns, single))
     return result
+
+
+def _example_runs(plan: SweepPlan, drift: DriftResult) -> dict[str, Any]:
+    """Four runs of the mean update from rest, a small displacement from the fixed point, on both sides of both
+    boundaries, as variables of a data set; none where a boundary is missing.
+
+    Beside each run are the oscillator whose lag is the refresh interval (the published one), and the one whose lag is
+    the mean age of the acting policy; `example_length` are the steps worth showing.
+    """
+    cells, at = drift.cells, drift.equilibria[0]
+    momentum = float(plan.momentum[-1])
+    near = np.argmin(np.abs(np.log((plan.refresh_interval + 0.1) / PREFERRED_INTERVAL)))
+    interval = plan.refresh_interval[near].item()
+    mine = (cells.momentum == momentum) & (cells.refresh_interval == interval) & (cells.kl_weight == at.kl_weight)
+    row = int(np.flatnonzero(mine)[0])
+    onset, threshold = float(drift.onset[row]), float(drift.boundary[row])
+    if at.stiffness is None or not (np.isfinite(onset) and np.isfinite(threshold) and onset < threshold):
+        return {}
+    rates = np.array([0.5 * onset, np.sqrt(onset * threshold), 0.9 * threshold, 1.1 * threshold])
+    lengths = _lengths(rates, momentum, interval, at.stiffness.largest)
+    longest = int(lengths.max())
+    hyper = Hyper(rates, *(np.full(4, value) for value in (momentum, interval, at.kl_weight)))
+    start = _displaced(plan, drift)
+    runs = trajectories(plan.learner, drift.dynamics, hyper, steps=longest, dtype=np.float64, initial=start)[:, 0]
+    curves = [_oscillators(drift, runs[i, 0], float(rates[i]), momentum, interval, longest) for i in range(4)]
+    law, mean_age = (np.array(column) for column in zip(*curves, strict=True))
+    about = {"units": "reward", "drift": drift.name, "fixed_point": at.point.expected_reward, "momentum": momentum,
+             "refresh_interval": interval}  # fmt: skip
+    plane = ("example", "example_step")
+    return {
+        "example_learning_rate": ("example", rates, {"units": "logits per unit gradient"}),
+        "example_length": ("example", lengths, {"units": "steps"}),
+        "example_reward": (plane, runs, about),
+        "example_oscillator_law": (plane, law, about),
+        "example_oscillator_mean_age": (plane, mean_age, about),
+    }
+
+
+def _lengths(rates: np.ndarray, momentum: float, interval: float, stiffness: float) -> np.ndarray:
+    """Steps to show: several relaxation times at small rates, several periods near the threshold."""
+    memory = max(interval, 1) + 1 / (1 - momentum)
+    relaxation = (1 - momentum) / (rates * stiffness)
+    shown = np.array([5 * relaxation[0], 8 * memory + 4 * relaxation[1], 16 * memory, 16 * memory])
+    return np.clip(np.ceil(shown), 10, LONGEST).astype(int)
+
+
+def _displaced(plan: SweepPlan, drift: DriftResult) -> np.ndarray:
+    """Parameters a little away from the fixed point, on the side of smaller reward."""
+    equilibrium = drift.equilibria[0]
+    assert equilibrium.stiffness is not None
+    assert equilibrium.point.theta is not None
+    direction, _ = measure.stiffest_mode(equilibrium.stiffness.relaxation_matrix, equilibrium.point.basis)
+    step = DISPLACEMENT * direction / np.linalg.norm(direction)
+    slope = (
+        jax.grad(lambda theta: expected_reward(plan.learner.bandit, theta))(jnp.asarray(equilibrium.point.theta)) @ step
+    )
+    return equilibrium.point.theta - np.sign(slope) * step
+
+
+def _oscillators(
+    drift: DriftResult, start: float, rate: float, momentum: float, interval: float, steps: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Expected reward [T + 1] by the oscillator with lag N and with the mean age, both from rest.
+
+    NaN where the theory does not know the optimiser, or a staleness model's mean age.
+    """
+    linear, final = drift.equilibria[0].linear, drift.equilibria[0].point.expected_reward
+    time = jnp.arange(steps + 1.0)
+    result = []
+    if linear.unsupported_reason():
+        return np.full(steps + 1, np.nan), np.full(steps + 1, np.nan)
+    heavier = 0.5 * linear.inertia(momentum)[0] / rate  # the symmetric mass
+    ages = linear.mean_age(interval, momentum)
+    for lag in (ages if linear.given_ages else float(interval), ages):
+        osc = linear.oscillator(rate, momentum, lag)
+        osc = replace(osc, mass=osc.mass + heavier)
+        with np.errstate(over="ignore", invalid="ignore"):
+            result.append(np.asarray(theory.response(osc, time, start, final)))
+    return result[0], result[1]

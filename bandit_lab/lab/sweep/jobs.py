@@ -6,8 +6,8 @@ of their neighbours and seeds are pooled in units (`simulation.moments`).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
 from bandit_lab.grpo import Hyper, draws
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import DRAWN, LinearTheory, RateThreshold, linearise
+from bandit_lab.lab.predict.linear import DRAWN, LinearTheory, RateThreshold
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
 from bandit_lab.loop import response_of
 from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
@@ -24,6 +24,9 @@ from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.simulation import UNIT, Summary, fast, run
 from bandit_lab.simulation.engine import WIDTH, Route, route
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
+
+if TYPE_CHECKING:
+    from bandit_lab.lab.sweep.sampled import SampledResult
 
 SAME = 1e-3  # an onset this close above the threshold is the threshold itself, crossed with a negative multiplier
 NO_RINGING = "stability is lost before any oscillation"
@@ -79,15 +82,55 @@ class Drift:
         return next(g for g in self.equilibria if g.kl_weight == kl_weight)
 
 
-def find_equilibria(plan: SweepPlan, dynamics: str) -> tuple[Equilibrium, ...]:
-    """Fixed point and stiffness of a drift at every KL weight of the grid."""
-    equilibria = []
-    for weight in map(float, plan.kl_weight):
-        point = measure.find_fixed_point(plan.learner, dynamics, weight)
-        report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
-        linear = linearise(plan.learner, plan.settings, dynamics, weight, point)
-        equilibria.append(Equilibrium(dynamics, weight, point, report, linear))
-    return tuple(equilibria)
+@dataclass(frozen=True)
+class DriftResult(Drift):
+    """The same rows measured.
+
+    boundary, onset: [R]; NaN where `reasons` says why. On the learning rates of the grid, [R, L] each: growth per step,
+    rings > 0 where the stiffest mode's dominant pole is not real and positive, outcome codes. no_onset: why no onset of
+    oscillation can be measured, or None.
+    """
+
+    boundary: np.ndarray
+    onset: np.ndarray
+    growth: np.ndarray
+    rings: np.ndarray
+    outcome: np.ndarray
+    reasons: list[str | None]
+    no_onset: str | None = None
+
+
+@dataclass
+class Computed:
+    """Learning rates of the grid, one result per drift, the sampled runs; and what this process did of it.
+
+    found, made: jobs that were done before, and that were computed here, in `job_seconds`. failed: place of every
+    failed job -> reason. started: by `time.perf_counter`. seconds: of all of it, `compile_seconds` of these in
+    compiling; `sampling_compile_seconds` for the sampled runs.
+    """
+
+    rates: np.ndarray
+    started: float
+    drifts: list[DriftResult] = field(default_factory=list)
+    sampled: "SampledResult | None" = None
+    found: int = 0
+    made: int = 0
+    job_seconds: float = 0.0
+    failed: dict[str, str] = field(default_factory=dict)
+    seed_steps_here: float = 0.0
+    sampling_compile_seconds: float = 0.0
+    seconds: float = 0.0
+    compile_seconds: float = 0.0
+
+    def counts(self) -> dict[str, Any]:
+        """For `manifest.json` and `summary.json`."""
+        return {
+            "total": self.found + self.made + len(self.failed),
+            "found": self.found,
+            "computed_here": self.made,
+            "failed": [{"chunk": place, "reason": reason} for place, reason in self.failed.items()],
+            "seconds": round(self.job_seconds, 3),
+        }
 
 
 def rows(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyper:
@@ -134,11 +177,6 @@ def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
         return DRAWN
     optimizer = plan.learner.optimizer
     return _NO_MEASURE.format(optimizer.convention) if response_of(optimizer, 0.5) is None else None
-
-
-def no_onset(plan: SweepPlan, cells: Hyper) -> str | None:
-    """Why no onset of oscillation can be measured with this staleness model, or None."""
-    return measure.unsampled_reason(plan.learner, cells.refresh_interval)
 
 
 def _learner_identity(plan: SweepPlan) -> dict[str, Any]:
@@ -230,7 +268,7 @@ def rows_work(plan: SweepPlan, drift: Drift, rates: np.ndarray) -> dict[str, lis
             continue
         mine = np.flatnonzero(drift.cells.kl_weight == equilibrium.kl_weight)
         for detector, chunks in zip((BOUNDARY, ONSET), result.values(), strict=True):
-            if detector == ONSET and no_onset(plan, drift.cells):
+            if detector == ONSET and measure.unsampled_reason(plan.learner, drift.cells.refresh_interval):
                 continue
             some = take(drift.cells, mine)
             chunks += RowsWork(plan, detector, drift.name, equilibrium, mine, some, rates).cut(length)
@@ -328,7 +366,7 @@ class RunsWork:
 
     def cut(self) -> list["RunsWork"]:
         """The same work in chunks, all seeds of some cells before the next cells."""
-        cells, seeds = chunk_shape(self.plan, self.steps, len(self.index), self.seeds)
+        cells, seeds = _chunk_shape(self.plan, self.steps, len(self.index), self.seeds)
         found = []
         for some in (slice(i, i + cells) for i in range(0, len(self.index), cells)):
             part = {name: getattr(self, name)[some] for name in ("index", "starts", "reference")}
@@ -338,7 +376,7 @@ class RunsWork:
         return found
 
 
-def chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
+def _chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
     """(cells, seeds) of a chunk of `cells` x `seeds` sampled runs: whole blocks of cells, whole units of seeds."""
     chosen, width = plan.settings.chunk, WIDTH["sampled"].cells
     room = max(1, min(_SEED_STEPS[route(plan.trained, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))

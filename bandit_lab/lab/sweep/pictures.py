@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
+from matplotlib.transforms import ScaledTranslation
 
 from bandit_lab import _checks
 from bandit_lab._types import Outcome
@@ -22,6 +23,8 @@ from bandit_lab.lab.sweep.report import verdict
 if TYPE_CHECKING:
     import xarray
 
+AXIS_TEXT = 0.45
+"""Inches that numbers and name of an axis take below it."""
 _INTERVAL = r"refresh interval $N$ (steps)"
 _REGIONS = {
     Outcome.UNDECIDED: "undecided: not measured,\nor too close to a boundary",
@@ -89,7 +92,11 @@ def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None
     _diagram(axes, part, _lines(results, part), _coarse(results, chosen))
     axes.set(xlabel=_INTERVAL, ylabel=s.RATE.replace(" (", "\n("), title=rf"momentum $\mu$ = {chosen:g}")
     if legend:  # the onset as measured is in the panel of ratios alone
-        s.legend_on(axes, _handles(results.drop_vars("onset_measured"), part))
+        place: s.Look = {}
+        if axes.figure.figure.get_layout_engine() is not None:  # below the axes, where it hides no data
+            down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, axes.figure.figure.dpi_scale_trans)
+            place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": down, "frameon": False}
+        axes.legend(handles=_handles(results.drop_vars("onset_measured"), part), fontsize=7, **place)
 
 
 def shade(

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,8 +10,14 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.app import engine
-from bandit_lab.app.settings import grid
-from bandit_lab.app.settings.config import TRACED, SweepSettings
+from bandit_lab.app.settings.config import (
+    ANY_INTERVAL,
+    TRACED,
+    IntervalRule,
+    SweepSettings,
+    check_sweepable,
+    value_of,
+)
 from bandit_lab.grpo import Learner, Schedule
 from bandit_lab.lab.predict import build
 from bandit_lab.simulation import UNIT, route
@@ -31,6 +37,8 @@ AXIS_DEFAULTS: dict[str, dict[str, Any]] = {
 STUDY_MOMENTA = (0.0, 0.9)
 STARTS = ("fixed_point", "initial")
 SPACING = {"start": 0.02, "stop": 1.5, "num": 12, "scale": "log"}
+SPACED = ("start", "stop", "num", "scale")
+MAX_POINTS = 1_000_000
 DIAGRAMS = 3  # phase diagrams of a sweep at most, one for each momentum
 PERIODS = 30  # least length of a sampled run in units of N + 1/(1 - mu), unless its steps are given
 
@@ -82,9 +90,25 @@ class SweepPlan:
         return max((self.sampled_steps(float(m), float(n)) for m, n in pairs), default=0)
 
     @property
-    def sampled_rows(self) -> int:
-        """Rows of the sampled grid."""
-        return len(self.sampled_momentum) * len(self.kl_weight) * len(self.sampled_interval)
+    def shape(self) -> tuple[int, int, int]:
+        """Of the rows of the grid: momenta, KL weights, refresh intervals."""
+        return len(self.momentum), len(self.kl_weight), len(self.refresh_interval)
+
+    @property
+    def sampled_shape(self) -> tuple[int, int, int]:
+        """The same of the sampled grid."""
+        return len(self.sampled_momentum), len(self.kl_weight), len(self.sampled_interval)
+
+    @property
+    def keeps_runs(self) -> bool:
+        """Whether every sampled run's summary is kept."""
+        runs = math.prod(self.sampled_shape) * len(self.multiples) * self.settings.seeds
+        return runs <= KEPT_RUNS if self.settings.keep_runs is None else self.settings.keep_runs
+
+    def axes(self, rates: np.ndarray) -> dict[str, np.ndarray]:
+        """The values of every axis. rates: those that were laid out."""
+        names = ("momentum", "kl_weight", "refresh_interval")
+        return {name: getattr(self, name) for name in names} | {"learning_rate": rates}
 
 
 def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
@@ -98,9 +122,9 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
         _checks.positive("memory_limit", settings.memory_limit)
     _check_chunks(settings)
     for name in settings.sweep:
-        grid.check_sweepable(name)
+        check_sweepable(name)
         both = f"one of {name} and sweep.{name}"
-        _checks.require(name not in explicit or name in schedules, name, both, getattr(settings, name, None))
+        _checks.require(name not in explicit or name in schedules, name, both, getattr(settings, name))
     asked = settings
     largest, curves = build.largest_and_factors(schedules)
     settings = replace(settings, **largest)  # the axis of what is on a schedule has its largest values
@@ -120,24 +144,13 @@ def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:
     if sampling:
         route(trained, "sampled", settings.path)
     reason = build.check_drift(learner, settings.dynamics)
+    drifts = (settings.dynamics,) if not sampling else ("mean_field",) if reason else ("mean_field", "finite_group")
+    steps_given = "steps" in explicit or bool(curves)
     plan = SweepPlan(
-        asked,
-        learner,
-        axes["momentum"],
-        axes["kl_weight"],
-        axes["refresh_interval"],
-        rates,
-        spec,
-        _drifts(settings.dynamics, reason),
-        reason,
-        momenta,
-        intervals,
-        multiples,
-        "steps" in explicit or bool(curves),
-        trained,
-        curves,
-        peaks,
-    )
+        asked, learner, **axes, learning_rate=rates, learning_rate_spec=spec, drifts=drifts, no_finite_group=reason,
+        sampled_momentum=momenta, sampled_interval=intervals, multiples=multiples, steps_given=steps_given,
+        trained=trained, curves=curves, peaks=peaks,
+    )  # fmt: skip
     _check_memory(plan)
     return plan
 
@@ -151,21 +164,15 @@ def _check_chunks(settings: SweepSettings) -> None:
             _checks.require(value % step == 0, f"chunk.{name}", f"a multiple of {step}", value)
 
 
-def _drifts(dynamics: str, reason: str | None) -> tuple[str, ...]:
-    if dynamics != "sampled":
-        return (dynamics,)
-    return ("mean_field",) if reason else ("mean_field", "finite_group")
-
-
-def _axis(settings: SweepSettings, name: str, explicit: frozenset[str], rule: grid.IntervalRule) -> np.ndarray:
+def _axis(settings: SweepSettings, name: str, explicit: frozenset[str], rule: IntervalRule) -> np.ndarray:
     key, spec = f"sweep.{name}", settings.sweep.get(name)
     if spec is not None:
-        return grid.axis(key, name, spec, AXIS_DEFAULTS[name], rule)
+        return axis(key, name, spec, AXIS_DEFAULTS[name], rule)
     if name in explicit or name == "kl_weight":
-        return grid.axis(name, name, [getattr(settings, name)], {}, rule)
+        return axis(name, name, [getattr(settings, name)], {}, rule)
     if name == "momentum":
         return np.array(STUDY_MOMENTA)
-    return grid.axis(key, name, {}, AXIS_DEFAULTS[name], rule)
+    return axis(key, name, {}, AXIS_DEFAULTS[name], rule)
 
 
 def _learning_rates(settings: SweepSettings, explicit: frozenset[str]) -> tuple[np.ndarray | None, dict[str, Any]]:
@@ -177,64 +184,39 @@ def _learning_rates(settings: SweepSettings, explicit: frozenset[str]) -> tuple[
         return (np.array([float(settings.learning_rate)]), {}) if given else (None, dict(default))
     if isinstance(spec, Mapping) and not {"start", "stop"} <= set(spec):
         merged = {**default, **spec}
-        grid.axis("sweep.learning_rate", "learning_rate", {"start": 1e-3, "stop": 1.0, **merged}, {})
+        axis("sweep.learning_rate", "learning_rate", {"start": 1e-3, "stop": 1.0, **merged}, {})
         return None, merged
-    return grid.axis("sweep.learning_rate", "learning_rate", spec, default), {}
+    return axis("sweep.learning_rate", "learning_rate", spec, default), {}
 
 
-def _sampled_axes(
-    settings: SweepSettings, axes: dict[str, np.ndarray], rule: grid.IntervalRule
-) -> tuple[np.ndarray, ...]:
+def _sampled_axes(settings: SweepSettings, axes: dict[str, np.ndarray], rule: IntervalRule) -> tuple[np.ndarray, ...]:
     """(refresh intervals, momenta, multiples of the threshold) of the sampled grid."""
     chosen = settings.sampled
-    intervals = grid.log_spaced_choice(axes["refresh_interval"], 4)
+    intervals = _log_spaced_choice(axes["refresh_interval"], 4)
     if chosen.refresh_interval is not None:
-        intervals = grid.axis("sampled.refresh_interval", "refresh_interval", chosen.refresh_interval, {}, rule)
+        intervals = axis("sampled.refresh_interval", "refresh_interval", chosen.refresh_interval, {}, rule)
     momenta = axes["momentum"]
     if chosen.momentum is not None:
-        momenta = grid.axis("sampled.momentum", "momentum", chosen.momentum, {}, rule)
-    return intervals, momenta, grid.axis("sampled.multiple", "learning_rate", chosen.multiple, SPACING)
+        momenta = axis("sampled.momentum", "momentum", chosen.momentum, {}, rule)
+    return intervals, momenta, axis("sampled.multiple", "learning_rate", chosen.multiple, SPACING)
 
 
-def bytes_needed(plan: SweepPlan) -> int:
+def _bytes_needed(plan: SweepPlan) -> int:
     """A generous estimate of the memory that the sweep will take: tables, and one chunk of sampled runs."""
     settings, parameters = plan.settings, len(plan.learner.bandit.initial_parameters)
-    rows = len(plan.momentum) * len(plan.kl_weight) * len(plan.refresh_interval)
-    fine = rows * (BYTES_PER_ROW + _rates(plan) * (BYTES_PER_CELL + 16 * parameters))
-    if not plan.sampled_rows:
+    rates = plan.learning_rate_spec["num"] if plan.learning_rate is None else len(plan.learning_rate)
+    fine = math.prod(plan.shape) * (BYTES_PER_ROW + int(rates) * (BYTES_PER_CELL + 16 * parameters))
+    rows = math.prod(plan.sampled_shape)
+    if not rows:
         return fine
     seeds = min(settings.chunk.seeds or CHUNK_RUNS, settings.seeds)
-    cells = min(settings.chunk.cells or max(1, CHUNK_RUNS // seeds), plan.sampled_rows * len(plan.multiples))
+    cells = min(settings.chunk.cells or max(1, CHUNK_RUNS // seeds), rows * len(plan.multiples))
     chunk = cells * (seeds * 200 + -(-seeds // UNIT) * (plan.longest + 1) * 64)
     width = WIDTH["sampled"]
     state = 16 * parameters * (plan.learner.horizon + 4) + 12 * (plan.longest + 1)
     runs = 2 * width.cells * width.seeds  # two blocks in flight
-    jobs = plan.sampled_rows * len(plan.multiples) * -(-settings.seeds // CHUNK_RUNS)
-    return fine + chunk + jobs * 500 + runs * state + _bytes_of_draws(plan)
-
-
-def _bytes_of_draws(plan: SweepPlan) -> int:
-    """Memory of the draws of a step on the reference path: a number or two per draw and arm, in every run of a block.
-
-    Measured: 4 + K numbers per draw of K arms under the plain rules, up to 4 + 4 K under others. The fast path counts.
-    """
-    learner, width = plan.learner, WIDTH["sampled"]
-    if not plan.sampled_rows or route(plan.trained, "sampled", plan.settings.path).name == "fast":
-        return 0
-    numbers = 4 + 2 * learner.bandit.reference_log_policy.shape[1]
-    size = np.dtype(build.precision_of(plan.settings, plan.learner)).itemsize
-    return 2 * width.cells * width.seeds * learner.group_size * learner.prompts * numbers * size
-
-
-def keeps_runs(plan: SweepPlan) -> bool:
-    """Whether every sampled run's summary is kept."""
-    chosen = plan.settings.keep_runs
-    runs = plan.sampled_rows * len(plan.multiples) * plan.settings.seeds
-    return runs <= KEPT_RUNS if chosen is None else chosen
-
-
-def _rates(plan: SweepPlan) -> int:
-    return len(plan.learning_rate) if plan.learning_rate is not None else int(plan.learning_rate_spec["num"])
+    jobs = rows * len(plan.multiples) * -(-settings.seeds // CHUNK_RUNS)
+    return fine + chunk + jobs * 500 + runs * state
 
 
 def _free_bytes() -> int:
@@ -247,14 +229,8 @@ def _free_bytes() -> int:
 
 def _check_memory(plan: SweepPlan) -> None:
     """Raise ValueError if the sweep would not fit, saying how large it is and what to do."""
-    limit = plan.settings.memory_limit
+    limit, needed = plan.settings.memory_limit, _bytes_needed(plan)
     allowed = int(limit * GIB) if limit is not None else int(0.8 * _free_bytes())
-    needed, draws, learner = bytes_needed(plan), _bytes_of_draws(plan), plan.learner
-    if draws > allowed:
-        name = "group_size" if learner.group_size >= learner.prompts else "prompts"
-        most = allowed * getattr(learner, name) // draws
-        got = f"{getattr(learner, name)} (about {draws / GIB:.3g} GiB of draws on the reference path)"
-        raise ValueError(f"{name}: expected at most {most}, for {allowed / GIB:.3g} GiB of memory, got {got}")
     if needed > allowed:
         raise ValueError(
             f"sweep: expected a grid that needs at most {allowed / GIB:.3g} GiB, got one that needs about "
@@ -266,3 +242,48 @@ def drawn_momenta(momenta: np.ndarray) -> np.ndarray:
     """Momenta of a sweep that have a phase diagram: all, or three from the first to the last."""
     places = np.linspace(0, len(momenta) - 1, DIAGRAMS).round().astype(int)
     return momenta if len(momenta) <= DIAGRAMS else momenta[places]
+
+
+def axis(key: str, name: str, spec: Any, default: Mapping[str, Any], rule: IntervalRule = ANY_INTERVAL) -> np.ndarray:
+    """Sorted distinct values of one axis: float64, or int64 for refresh intervals in whole steps.
+
+    spec: a list of values, or a mapping with start, stop, num, scale (linear or log; what is left out comes from
+      `default`). Spaced refresh intervals are rounded to whole steps.
+
+    Raises:
+      ValueError: neither a list nor a mapping, an empty list, unknown keys, a log range that does not start above 0,
+        or a value outside the setting's range; the message names `key`.
+    """
+    steps = name == "refresh_interval" and rule.whole
+    if isinstance(spec, Mapping):
+        values: Iterable[Any] = _spaced(key, steps, {**default, **spec})
+        checked = [value_of(key, name, v, rule) for v in values]
+    else:
+        is_list = isinstance(spec, Iterable) and not isinstance(spec, str)
+        _checks.require(is_list, key, "a list or {start, stop, num, scale}", spec)
+        checked = [value_of(f"{key}[{i}]", name, v, rule) for i, v in enumerate(spec)]
+    _checks.require(len(checked) > 0, key, "at least one value (the grid is empty)", list(checked))
+    return np.unique(np.array(checked, dtype=np.int64 if steps else np.float64))
+
+
+def _spaced(key: str, steps: bool, spec: Mapping[str, Any]) -> list[Any]:
+    for entry in spec:
+        _checks.choice(key, entry, SPACED)
+    for entry in SPACED:
+        _checks.require(entry in spec, key, "{start, stop, num, scale}", dict(spec))
+    scale = _checks.choice(f"{key}.scale", spec["scale"], ("linear", "log"))
+    check = _checks.positive if scale == "log" else _checks.finite_number
+    start, stop = check(f"{key}.start", spec["start"]), check(f"{key}.stop", spec["stop"])
+    num = _checks.integer(f"{key}.num", spec["num"], 1)
+    _checks.require(num <= MAX_POINTS, f"{key}.num", f"at most {MAX_POINTS} values", num)
+    space = np.geomspace if scale == "log" else np.linspace
+    values = space(start, stop, num)
+    return [round(v) for v in values] if steps else [float(v) for v in values]
+
+
+def _log_spaced_choice(values: np.ndarray, count: int) -> np.ndarray:
+    """Up to `count` of the sorted `values`, close to log-spaced between the first and the last."""
+    if len(values) <= count:
+        return values
+    wanted = np.geomspace(max(values[0], 1), values[-1], count)
+    return np.unique([values[np.argmin(np.abs(values - w))] for w in wanted])

@@ -10,8 +10,7 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.result import Figure, Result, Table, Value, eigenvalues, number
 from bandit_lab.app.settings.names import FORMS
 from bandit_lab.lab.predict.linear import RateThreshold
-from bandit_lab.lab.sweep.compute import Computed, DriftResult
-from bandit_lab.lab.sweep.jobs import NO_RINGING, Equilibrium
+from bandit_lab.lab.sweep.jobs import NO_RINGING, Computed, DriftResult, Equilibrium
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult
 from bandit_lab.loop import Reason
@@ -47,7 +46,7 @@ def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarr
         onsets += found[1]
     stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria]
     about: Row = {
-        "axes": axes(plan, rates),
+        "axes": plan.axes(rates),
         "drift": [drift.name for drift in drifts],
         "convention": plan.learner.optimizer.convention,
         "boundary": plan.settings.boundary,
@@ -83,12 +82,6 @@ def figures_of(results: "xarray.Dataset") -> list[Figure]:
     if "example_reward" in results:
         found.append(Figure("trajectories", partial(draw, "trajectory_panels")))
     return found
-
-
-def axes(plan: SweepPlan, rates: np.ndarray) -> dict[str, np.ndarray]:
-    """The values of every axis."""
-    names = ("momentum", "kl_weight", "refresh_interval")
-    return {name: getattr(plan, name) for name in names} | {"learning_rate": rates}
 
 
 def verdict(results: "xarray.Dataset") -> str:

@@ -21,7 +21,7 @@ from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
 from bandit_lab.lab.sweep.jobs import FIELDS, MEAN, Drift, Judge, Predicted, RunsWork, count_codes, take, values
-from bandit_lab.lab.sweep.plan import SweepPlan, keeps_runs
+from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.simulation import Moments, Summary, pool
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy
@@ -191,7 +191,7 @@ def plan_sampled(plan: SweepPlan, drift: Drift | None, rows: Hyper, rates: np.nd
     """The runs of the coarse grid, cut into chunks. `drift`: finite-group drift on the same rows, if it is known."""
     reward, largest, std, reasons = _expectations(plan, drift, rows, rates)
     starts, per_row, settings = _starts(plan, drift, rows), rates.shape[1], plan.settings
-    best, keep = float(np.max(plan.learner.bandit.true_means)), keeps_runs(plan)
+    best, keep = float(np.max(plan.learner.bandit.true_means)), plan.keeps_runs
 
     def judge(summary: Summary, index: np.ndarray) -> np.ndarray:
         at = [column.ravel()[index] for column in (reward, largest, std)]

@@ -8,9 +8,7 @@ import numpy as np
 
 from bandit_lab import _checks, simulation
 from bandit_lab._types import Outcome
-from bandit_lab.app.settings.config import Settings, SimulationSettings
-from bandit_lab.app.settings.grid import value_of
-from bandit_lab.app.settings.schema import RunSettings
+from bandit_lab.app.settings.config import RunSettings, Settings, SimulationSettings, value_of
 from bandit_lab.grpo import Hyper, Learner, Schedule
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, linearise
@@ -124,27 +122,18 @@ def _dataset(runs: Runs, codes: np.ndarray | None, about: Mapping[str, Any]) -> 
     assert policies is not None
     _, seeds, contexts, arms = policies.shape
     axes = ("seed", "context", "arm") if contexts > 1 else ("seed", "arm")
+    mean = {"units": "reward", "long_name": "expected reward, mean over seeds"}
+    variance = {"units": "reward^2", "long_name": "its variance over seeds"}
     variables: dict[str, Any] = {
-        "reward_mean": (
-            "step",
-            runs.reward_mean[0],
-            {"units": "reward", "long_name": "expected reward, mean over seeds"},
-        ),
-        "reward_variance": (
-            "step",
-            runs.reward_variance[0],
-            {"units": "reward^2", "long_name": "its variance over seeds"},
-        ),
+        "reward_mean": ("step", runs.reward_mean[0], mean),
+        "reward_variance": ("step", runs.reward_variance[0], variance),
         "final_policy": (axes, policies[0] if contexts > 1 else policies[0, :, 0], {"units": "1"}),
     }
     for name, units in UNITS.items():
         variables[name] = ("seed", getattr(runs.summary, name)[0], {"units": units})
     if codes is not None:
-        variables["outcome"] = (
-            "seed",
-            codes,
-            OUTCOME | {"meaning": "; ".join(f"{o.label}: {o.text}" for o in Outcome)},
-        )
+        meaning = "; ".join(f"{o.label}: {o.text}" for o in Outcome)
+        variables["outcome"] = ("seed", codes, OUTCOME | {"meaning": meaning})
     coords: dict[str, Any] = {
         "step": ("step", np.arange(len(runs.reward_mean[0])), {"units": "steps"}),
         "seed": ("seed", np.arange(seeds), {"units": "1"}),

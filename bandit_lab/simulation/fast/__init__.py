@@ -6,8 +6,8 @@ Here the same update runs for L seeds side by side, with four changes:
 - a group enters through counts of its cells (arm, reward), drawn as a multinomial, not through its actions
   (`multinomial`: what is exact, what is not, and by how much), and with normal rewards through their sums
   (`normal_rewards`);
-- random bits are a function of lane, step and index, worked out where they are used (`random_bits`, `threefry`);
-- arms lead and seeds stand innermost, in chunks that stay in the first caches (`lanes`, `layout`);
+- random bits are a function of lane, step and index, worked out where they are used (`random_bits`);
+- arms lead and seeds stand innermost, in chunks that stay in the first caches (`layout`);
 - a whole run is one kernel on a CPU (`one_kernel`, a switch), and only moments leave it (`record`).
 
 `many_arms` and `two_arms` are the gradient for one logit per arm, with the `advantages` of cells from their counts and

@@ -17,7 +17,7 @@ _DECAY = {"adam": 0.0, "adamw": 1e-4}
 _KNOWN = {"b1", "b2", "eps", "weight_decay"}
 
 
-class AdamState(NamedTuple):
+class _State(NamedTuple):
     """Means of gradient and squared gradient, as the parameters; and b1^t, b2^t."""
 
     first: Array
@@ -36,11 +36,11 @@ def build(optimizer: Optimizer, learning_rate: Array, momentum: Array) -> optax.
     options: dict[str, Any] = {"b1": momentum, "b2": 0.999, "eps": 1e-8, "weight_decay": _DECAY[optimizer.name]}
     b1, b2, eps, weight_decay = (options | dict(optimizer.options)).values()
 
-    def init(theta: Any) -> AdamState:
+    def init(theta: Any) -> _State:
         nothing, one = jnp.zeros_like(theta), jnp.ones((), theta.dtype)
-        return AdamState(nothing, nothing, jnp.broadcast_to(one, jnp.shape(b1)), one)
+        return _State(nothing, nothing, jnp.broadcast_to(one, jnp.shape(b1)), one)
 
-    def update(gradient: Any, state: Any, theta: Any = None) -> tuple[Any, AdamState]:
+    def update(gradient: Any, state: Any, theta: Any = None) -> tuple[Any, _State]:
         first = b1 * state.first + (1 - b1) * gradient
         second = b2 * state.second + (1 - b2) * gradient * gradient
         left = [materialize(state.left_of_first * b1), materialize(state.left_of_second * b2)]
@@ -48,6 +48,6 @@ def build(optimizer: Optimizer, learning_rate: Array, momentum: Array) -> optax.
         step = first * (scale * learning_rate) / (jnp.sqrt(second * scale_of_square) + eps)
         if weight_decay:
             step = step + learning_rate * weight_decay * theta
-        return -step, AdamState(first, second, *left)
+        return -step, _State(first, second, *left)
 
     return optax.GradientTransformation(init, update)

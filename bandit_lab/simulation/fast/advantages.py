@@ -35,7 +35,7 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
     if not scales(job.learner):
         by_value = per_value(job.program, cells)
         found = advantages(job.learner.advantage, job.tables.distinct, by_value * (1 / size), size)
-        return per_column(job.program, materialize(found)), None, leading_sum(by_value * by_value) >= size * size
+        return _per_column(job.program, materialize(found)), None, leading_sum(by_value * by_value) >= size * size
     if len(cells) == 1:
         mean = materialize(leading_sum_of(jnp.multiply, cells[0], values) * (1 / size))
         spread = [values - mean]
@@ -69,7 +69,7 @@ def of_infinite_group(job: Job, slope: Array, offset: Array) -> list[Array]:
 def of_law(job: Job, law: Array) -> list[Array]:
     """Advantage of every column, [K, L] or [L], in an infinite group whose reward values have the law [U, L]."""
     found = advantages(job.learner.advantage, job.tables.distinct, law, None)
-    return per_column(job.program, materialize(found))
+    return _per_column(job.program, materialize(found))
 
 
 def per_value(program: Program, cells: list[Array]) -> Array:
@@ -81,7 +81,7 @@ def per_value(program: Program, cells: list[Array]) -> Array:
     return materialize(jnp.stack([add_up(*(cells[0][arm] for arm in arms)) for arms in program.classes]))
 
 
-def per_column(program: Program, by_value: Array) -> list[Array]:
+def _per_column(program: Program, by_value: Array) -> list[Array]:
     """What every reward value has, [U, L], as columns of cells: [K, L] or [L] each."""
     if program.columns > 1:
         return [by_value[column] for column in range(program.columns)]

@@ -20,10 +20,10 @@ from bandit_lab._numerics import exp, leading_max, leading_sum, leading_sum_of, 
 from bandit_lab._types import Array
 from bandit_lab.simulation.fast import many_arms
 from bandit_lab.simulation.fast.advantages import scales
-from bandit_lab.simulation.fast.lanes import unit_uniform
 from bandit_lab.simulation.fast.non_silent import chance_of_silence, mixed_weights, value_law
 from bandit_lab.simulation.fast.penalty import penalty
 from bandit_lab.simulation.fast.program import Job
+from bandit_lab.simulation.fast.random_bits import unit_uniform
 from bandit_lab.simulation.fast.softmax_head import cut_at_softmax
 
 LARGEST_CONTEXTS = 64
@@ -39,8 +39,18 @@ class Policy(NamedTuple):
     weights: Array
     reward: Array
 
+    @property
+    def largest_probability(self) -> Array:
+        """[L] of the most likely arm of all contexts."""
+        return leading_max(self.weights)
 
-class Row(many_arms.Policy):
+    @property
+    def probabilities(self) -> Array:
+        """[X K, L] of every arm in every context."""
+        return self.weights
+
+
+class _Row(many_arms.Policy):
     """A policy as `many_arms` sees one. logits: its log-probabilities [K, L]. total: 1."""
 
     def log_policy(self, least: float = -jnp.inf) -> Array:
@@ -58,9 +68,10 @@ def _log_policy(job: Job, theta: Array) -> Array:
     cut = cut_at_softmax(log_policy, theta[:, 0])
     if cut is None:
         return of_all(log_policy, theta).reshape(-1, theta.shape[-1])
-    found = _log_softmax(of_all(cut.before, theta))
-    if cut.after is not None:
-        found = of_all(cut.after, found)
+    before, after = cut
+    found = _log_softmax(of_all(before, theta))
+    if after is not None:
+        found = of_all(after, found)
     return found.reshape(-1, theta.shape[-1])
 
 
@@ -98,21 +109,6 @@ def policy_of(job: Job, logits: Array) -> Policy:
     return Policy(logits, log_policy, weights, reward)
 
 
-def pull_back(job: Job, policy: Policy, coefficient: Array) -> Array:
-    """sum over contexts and arms of coefficient [X K, L] times grad log pi: [D, L]."""
-    return jax.vjp(partial(_log_policy, job), policy.logits)[1](coefficient)[0]
-
-
-def largest_probability(policy: Policy) -> Array:
-    """[L] of the most likely arm of all contexts."""
-    return leading_max(policy.weights)
-
-
-def probabilities(policy: Policy) -> Array:
-    """[X K, L] of every arm in every context."""
-    return policy.weights
-
-
 def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
     """(ascent direction [D, L], share of silent groups [L]) at one step. See `many_arms.ascent`."""
     prompts, at = job.learner.prompts, acting if job.learner.estimator.at_snapshot else current
@@ -134,11 +130,12 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
         silent = _chance_of_silence(job, acting)
     contexts = job.program.contexts
     held = penalty(job, _row(at), _row(acting), frequency * contexts) * (1 / contexts)
-    return pull_back(job, at, materialize(signal - held)), silent
+    pull_back = jax.vjp(partial(_log_policy, job), at.logits)[1]
+    return pull_back(materialize(signal - held))[0], silent
 
 
-def _row(policy: Policy) -> Row:
-    return Row(policy.log, policy.weights, jnp.ones_like(policy.reward), policy.reward)
+def _row(policy: Policy) -> _Row:
+    return _Row(policy.log, policy.weights, jnp.ones_like(policy.reward), policy.reward)
 
 
 def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, Array, Array]:
@@ -148,25 +145,25 @@ def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, 
     program = job.program if contexts == 1 else replace(job.program, reported_is_trained=False)  # the reported: of all
     job = job._replace(program=program)
     own = {name: getattr(job.tables, name) for name in ("trained", "variances")}
-    if scales(job.learner) and getattr(job.learner.estimator, "ignores_ratio", False):
+    if scales(job.learner) and job.learner.estimator.ignores_ratio:
 
         def side_by_side(x: Array) -> Array:
             """[X K, .] -> [K, X, .]."""
             return jnp.moveaxis(x.reshape(contexts, arms, -1), 1, 0)
 
         local = job._replace(tables=replace(job.tables, **{name: side_by_side(x) for name, x in own.items()}))
-        row = Row(acting.log, side_by_side(acting.weights), jnp.ones((), silent.dtype), acting.reward)
+        row = _Row(acting.log, side_by_side(acting.weights), jnp.ones((), silent.dtype), acting.reward)
         slope, offset = (materialize(x)[:, None] for x in many_arms.affine(local, row))
         trained, weights = (x.reshape(contexts, arms, -1) for x in (own["trained"], acting.weights))
         signal = (weights * (trained * slope - offset) * (1 / contexts)).reshape(size, lanes)
         return signal, acting.weights * (1 / contexts), silent
 
     def group(local: Job, here: Callable[[Array], Array]) -> tuple[Array, Array, Array]:
-        def row_of(x: Policy) -> Row:
-            return Row(here(x.log), here(x.weights), jnp.ones_like(x.reward), x.reward)
+        def row_of(x: Policy) -> _Row:
+            return _Row(here(x.log), here(x.weights), jnp.ones_like(x.reward), x.reward)
 
         row = row_of(acting)
-        change = _change(job, row, row if current is acting else row_of(current))
+        change = many_arms.change_of(job, row, row if current is acting else row_of(current))
         return many_arms.infinite_group(local, row, change)
 
     if contexts == 1:
@@ -189,14 +186,8 @@ def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, 
 def _group(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
     """(signal, frequency [K, L], silent [L]) of one group of the only context."""
     row = _row(acting)
-    change = _change(job, row, row if current is acting else _row(current))
+    change = many_arms.change_of(job, row, row if current is acting else _row(current))
     return many_arms.group_signal(*many_arms.drawn_group(job, row, group), change)
-
-
-def _change(job: Job, acting: Row, current: Row) -> many_arms.Change | None:
-    if getattr(job.learner.estimator, "ignores_ratio", False):
-        return None
-    return many_arms.change_of(acting, current)
 
 
 def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Array) -> tuple[Array, Array, Array]:
@@ -213,9 +204,9 @@ def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Arra
             found = jnp.where(is_at[x], table[x], found)
         return materialize(found)
 
-    def row_of(policy: Policy) -> Row:
+    def row_of(policy: Policy) -> _Row:
         log, weights = (here(x.reshape(contexts, -1, x.shape[-1])) for x in (policy.log, policy.weights))
-        return Row(log, weights, jnp.ones_like(policy.reward), policy.reward)
+        return _Row(log, weights, jnp.ones_like(policy.reward), policy.reward)
 
     def back(row: Array) -> Array:
         """[K, L] -> [X K, L], zero in the other contexts."""
@@ -225,7 +216,7 @@ def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Arra
     chances, reached = (here(x[..., None]) for x in (tables.chances, tables.reached))
     local = job._replace(tables=replace(tables, chances=chances, reached=reached))
     row = row_of(acting)
-    change = _change(job, row, row if current is acting else row_of(current))
+    change = many_arms.change_of(job, row, row if current is acting else row_of(current))
     counts = many_arms.counts_from(local, row, words[:-1])
     signal, frequency, silent = many_arms.group_signal(local, counts, change)
     return back(materialize(signal)), back(materialize(frequency)), silent

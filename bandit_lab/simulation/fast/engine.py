@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from bandit_lab._checks import require
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulation.cells import Cells, cast, prepare
-from bandit_lab.simulation.devices import every_device, in_order
+from bandit_lab.simulation.devices import in_order, mesh_for
 from bandit_lab.simulation.fast.items import ItemResults, Items, run_items
 from bandit_lab.simulation.fast.layout import GROUP, PART, Rows, rows_of
 from bandit_lab.simulation.fast.program import NO_BANDIT, BanditTables, Program
@@ -23,7 +23,7 @@ ITEMS = {"long": 4, "short": 32}
 """Items per call and device: long ones hold many chunks, short ones a single chunk."""
 
 
-class Call(NamedTuple):
+class _Call(NamedTuple):
     """One call to the devices: what is compiled, which rows it holds, its inputs, and the rows' places in them."""
 
     program: Program
@@ -33,7 +33,7 @@ class Call(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Calls:
+class _Calls:
     """Calls that are ready to run, again and again with other root keys.
 
     learner: without its bandit, whose numbers are in `tables`. per_row: lanes of a row.
@@ -42,20 +42,20 @@ class Calls:
     mesh: Mesh
     learner: Learner
     tables: BanditTables
-    calls: list[Call]
+    calls: list[_Call]
     per_row: int
 
-    def results(self, seed: int, threads: int) -> Iterator[tuple[Call, ItemResults]]:
+    def results(self, seed: int, threads: int) -> Iterator[tuple[_Call, ItemResults]]:
         """Every call with its rows' results as host arrays, in order."""
 
-        def one(call: Call) -> tuple[Call, ItemResults]:
+        def one(call: _Call) -> tuple[_Call, ItemResults]:
             out = run_items(self.mesh, call.program, self.learner, self.tables, seed, call.items)
             return call, jax.tree.map(lambda x: np.asarray(x)[call.places], out)
 
         return in_order(one, self.calls, threads)
 
 
-def plan(asked: Request, keep: str, generator: str) -> Calls:
+def _plan(asked: Request, keep: str, generator: str) -> _Calls:
     """Lay a grid out in calls.
 
     keep: `moments` of every cell over its seeds, `runs` (J of every run), or `ensemble`: moments over all cells and
@@ -69,7 +69,7 @@ def plan(asked: Request, keep: str, generator: str) -> Calls:
     per_row = 1 if seeds == 1 else GROUP if few or keep == "runs" else whole_row
     long = keep == "ensemble" or (keep == "moments" and per_row == lanes)
     groups = {"moments": lanes // per_row, "runs": 0, "ensemble": 1}[keep]
-    mesh, calls = every_device(), []
+    mesh, calls = mesh_for(), []
     blocks = needs_blocks(learner, hyper.refresh_interval)
     for rows in rows_of(hyper.refresh_interval, blocks, seeds, lanes, per_row, PART if long else lanes):
         bound = replace(program, groups=groups, per_row=per_row, blocks=rows.blocks)
@@ -79,9 +79,9 @@ def plan(asked: Request, keep: str, generator: str) -> Calls:
         for piece in np.array_split(np.arange(count), pieces):
             part = Rows(rows.cell[piece], rows.first[piece], rows.seeds[piece], rows.blocks)
             places = _places(len(piece), mesh.size, per_device)
-            calls.append(Call(bound, part, _items(cells, part, places, asked.first_seed, most, dtype), places))
+            calls.append(_Call(bound, part, _items(cells, part, places, asked.first_seed, most, dtype), places))
     bare = replace(learner, bandit=NO_BANDIT, schedule=cast(learner.schedule, dtype))
-    return Calls(mesh, bare, tables, calls, per_row)
+    return _Calls(mesh, bare, tables, calls, per_row)
 
 
 def run_cells(
@@ -89,7 +89,7 @@ def run_cells(
 ) -> Iterator[Shard]:
     """Every row's results, each cell's in the order of its seeds. A single seed is always kept whole."""
     whole = asked.whole or asked.seeds == 1
-    ready = plan(asked, "runs" if whole else "moments", generator)
+    ready = _plan(asked, "runs" if whole else "moments", generator)
     for number, (call, results) in enumerate(ready.results(seed, asked.threads), 1):
         yield from _parts(call.rows, results, ready.per_row, whole, max(call.program.contexts, 1))
         if progress:
@@ -114,7 +114,7 @@ def ensemble(
     reason = unsupported_reason(learner, dynamics)
     require(reason is None, "dynamics", f"a setting that the fast path serves ({reason})", dynamics)
     asked = Request(learner, dynamics, prepare(learner, cells, dtype), steps, seeds, dtype, threads=threads)
-    ready = plan(asked, "ensemble", rng)
+    ready = _plan(asked, "ensemble", rng)
 
     def moments(seed: int) -> tuple[np.ndarray, np.ndarray]:
         parts = [results for _, results in ready.results(seed, threads)]

@@ -17,12 +17,13 @@ from bandit_lab.simulation.devices import on_every
 from bandit_lab.simulation.fast import two_arms
 from bandit_lab.simulation.fast.advantages import scales
 from bandit_lab.simulation.fast.layout import PART
-from bandit_lab.simulation.fast.loop import arms_of, run_lanes
+from bandit_lab.simulation.fast.loop import run_lanes
 from bandit_lab.simulation.fast.program import BanditTables, Job, Lanes, Program
 from bandit_lab.simulation.fast.random_bits import lane_keys
 from bandit_lab.simulation.fast.record import Tail, half_way, moments
 from bandit_lab.simulation.one_kernel import as_one, compiler_options, one_kernel
 from bandit_lab.simulation.programs import Kept
+from bandit_lab.simulation.results import Summary
 
 
 class Items(NamedTuple):
@@ -39,26 +40,15 @@ class Items(NamedTuple):
     seeds: Any
 
 
-class Ends(NamedTuple):
-    """What is kept of every lane, [chunks, L] per item: the fields of `simulation.engine.Summary`."""
-
-    tail_mean: Array
-    tail_std: Array
-    overshoot: Array
-    final_max_probability: Array
-    tail_silent: Array
-    finite: Array
-
-
 class ItemResults(NamedTuple):
     """Per item. seeds [groups], mean, square [groups, T + 1]: moments; or, without groups, mean [T + 1, L] is J of
-    every lane and the others are empty. ends: `Ends`, or None if unwatched. policies: [chunks, L, X K] at the end, or
-    None."""
+    every lane and the others are empty. ends: `Summary` [chunks, L], or None if unwatched. policies: [chunks, L, X K]
+    at the end, or None."""
 
     seeds: Array
     mean: Array
     square: Array
-    ends: Ends | None
+    ends: Summary | None
     policies: Array | None
 
 
@@ -172,19 +162,17 @@ def _pooled(program: Program, chunk: Any, chunks: Array | int) -> ItemResults:
 
 def _probabilities(job: Job, policy: Any) -> Array:
     """[K, L] of every arm ([X K, L] with contexts); NaN where logits are not finite."""
-    found = arms_of(job.program).probabilities(policy)
-    return jnp.where(jnp.all(jnp.isfinite(policy.logits), axis=0), found, jnp.nan)
+    return jnp.where(jnp.all(jnp.isfinite(policy.logits), axis=0), policy.probabilities, jnp.nan)
 
 
-def _ends(job: Job, tail: Tail, policy: Any) -> Ends:
+def _ends(job: Job, tail: Tail, policy: Any) -> Summary:
     steps = job.program.steps
     times = steps - half_way(steps)
-    arms = arms_of(job.program)
-    return Ends(
+    return Summary(
         tail.mean,
         jnp.sqrt(tail.square / (times + 1)),
         tail.overshoot,
-        arms.largest_probability(policy),
+        policy.largest_probability,
         tail.silent / max(times, 1),
         jnp.all(jnp.isfinite(policy.logits), axis=0),
     )

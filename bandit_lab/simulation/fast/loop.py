@@ -15,7 +15,7 @@ from jax import lax
 
 from bandit_lab._numerics import materialize
 from bandit_lab._types import Array
-from bandit_lab.grpo import Mixture, Refresh, averages
+from bandit_lab.grpo import Mixture, Refresh
 from bandit_lab.simulation.fast import adam, any_policy, many_arms, two_arms
 from bandit_lab.simulation.fast.penalty import with_entropy
 from bandit_lab.simulation.fast.program import Job, Program
@@ -23,7 +23,7 @@ from bandit_lab.simulation.fast.random_bits import age_uniform
 from bandit_lab.simulation.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
 
 
-class Carry(NamedTuple):
+class _Carry(NamedTuple):
     """Between two steps: the current policy, the optimiser's and the staleness model's memory, what is recorded."""
 
     policy: Any
@@ -31,11 +31,6 @@ class Carry(NamedTuple):
     staleness: Any
     track: Track
     tail: Tail | None
-
-
-def last_axis(function: Callable, *axes: int | None) -> Callable:
-    """`function` of one lane as a function of all of them: lanes are the last axis where `axes` says -1."""
-    return jax.vmap(function, in_axes=axes, out_axes=-1)
 
 
 def _optimizer(job: Job, part: str) -> Callable:
@@ -48,20 +43,23 @@ def _optimizer(job: Job, part: str) -> Callable:
     shared = None if lanes.momentum.ndim == 0 else -1
 
     def of_all(*trees: Any) -> Any:
-        one = last_axis(lambda eta, mu, *rest: getattr(build(eta, mu), part)(*rest), shared, shared, *[-1] * len(trees))
-        return one(lanes.learning_rate, lanes.momentum, *trees)
+        def one(eta: Array, mu: Array, *rest: Any) -> Any:
+            return getattr(build(eta, mu), part)(*rest)
+
+        side_by_side = jax.vmap(one, (shared, shared, *[-1] * len(trees)), -1)
+        return side_by_side(lanes.learning_rate, lanes.momentum, *trees)
 
     return of_all
 
 
-def arms_of(program: Program) -> ModuleType:
+def _arms_of(program: Program) -> ModuleType:
     """The module that knows this kind of policy."""
     return any_policy if program.contexts else two_arms if program.two_arms else many_arms
 
 
 def run_lanes(job: Job) -> tuple[Track, Tail | None, Any]:
     """Run one chunk. Gives (what was recorded of J, tail of every lane, final policy)."""
-    program, lanes, arms = job.program, job.lanes, arms_of(job.program)
+    program, lanes, arms = job.program, job.lanes, _arms_of(job.program)
     if job.learner.schedule is None:
         job = _with_bonus(job, arms)
     carry = _start(job, arms)
@@ -83,7 +81,7 @@ def _at(job: Job, arms: ModuleType, step: Array) -> Job:
     return job if schedule is None else _with_bonus(job._replace(lanes=schedule.at(job.lanes, step)), arms)
 
 
-def _start(job: Job, arms: ModuleType) -> Carry:
+def _start(job: Job, arms: ModuleType) -> _Carry:
     lanes, learner = job.lanes, job.learner
     logits = (lanes.theta[:1] - lanes.theta[1:]) * 0.5 if job.program.two_arms else lanes.theta
     policy = arms.policy_of(job, logits)
@@ -94,15 +92,15 @@ def _start(job: Job, arms: ModuleType) -> Carry:
         staleness = rule.init(logits, learner.horizon)
     tail = None if lanes.fixed_point is None else start_tail(reward, lanes.fixed_point)
     recorded = track(job, start_track(job, reward), 0, reward)
-    return Carry(policy, _optimizer(job, "init")(logits), staleness, recorded, tail)
+    return _Carry(policy, _optimizer(job, "init")(logits), staleness, recorded, tail)
 
 
-def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any, Any]:
+def _acting(job: Job, arms: ModuleType, step: Array, carry: _Carry) -> tuple[Any, Any]:
     """(policy that acts from this step on, the staleness model's memory). Model A at a block's start: the current."""
     if carry.staleness is None:
         return carry.policy, None
     rule, now = job.learner.staleness, (carry.staleness, carry.policy.logits, step, job.lanes.interval)
-    if hasattr(rule, "recall"):
+    if rule.recall is not None:
         uniform = age_uniform(job.program.generator, job.lanes.keys, step, now[1].dtype)
         logits, memory = rule.recall(*now, uniform)
         logits = materialize(logits)
@@ -111,27 +109,27 @@ def _acting(job: Job, arms: ModuleType, step: Array, carry: Carry) -> tuple[Any,
     return arms.policy_of(job, logits), memory
 
 
-def _block(job: Job, arms: ModuleType, block: Array, carry: Carry) -> Carry:
+def _block(job: Job, arms: ModuleType, block: Array, carry: _Carry) -> _Carry:
     """All steps of one refresh interval: the policy that acts is worked out once."""
     first = block * job.lanes.interval
     last = jnp.minimum(first + job.lanes.interval, job.program.steps)
     acting, memory = _acting(job, arms, first, carry)
     carry = carry._replace(staleness=memory)
 
-    def step(t: Array, carry: Carry) -> Carry:
+    def step(t: Array, carry: _Carry) -> _Carry:
         return _update(job, arms, acting, t, first if job.learner.batch_reuse else t, carry)
 
     return lax.fori_loop(first, last, step, carry)
 
 
-def _single(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
-    if averages(job.learner.staleness):
+def _single(job: Job, arms: ModuleType, step: Array, carry: _Carry) -> _Carry:
+    if job.learner.staleness.averages:
         return _averaged(job, arms, step, carry)
     acting, memory = _acting(job, arms, step, carry)
     return _update(job, arms, acting, step, step, carry._replace(staleness=memory))
 
 
-def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
+def _averaged(job: Job, arms: ModuleType, step: Array, carry: _Carry) -> _Carry:
     """One step with several policies acting: the mean of their gradients, each from a batch of its own."""
     job = _at(job, arms, step)
     rule: Any = job.learner.staleness
@@ -150,14 +148,14 @@ def _averaged(job: Job, arms: ModuleType, step: Array, carry: Carry) -> Carry:
     return _moved(job, arms, ascent, silent, step, carry._replace(staleness=memory))
 
 
-def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, carry: Carry) -> Carry:
+def _update(job: Job, arms: ModuleType, acting: Any, step: Array, batch: Array, carry: _Carry) -> _Carry:
     """One step. batch: the step whose random words draw it."""
     job = _at(job, arms, step)
     ascent, silent = arms.ascent(job, acting, carry.policy, batch)
     return _moved(job, arms, ascent, silent, step, carry)
 
 
-def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array, carry: Carry) -> Carry:
+def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array, carry: _Carry) -> _Carry:
     """After the optimiser's step along the ascent direction."""
     policy = carry.policy
     difference, memory = _optimizer(job, "update")(-ascent, carry.optimizer, policy.logits)
@@ -165,4 +163,4 @@ def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array
     tail, reward = carry.tail, policy.reward
     if tail is not None:
         tail = watch(watch_silence(tail, job.program.steps, step, silent), job.program.steps, step + 1, reward)
-    return Carry(policy, memory, carry.staleness, track(job, carry.track, step + 1, reward), tail)
+    return _Carry(policy, memory, carry.staleness, track(job, carry.track, step + 1, reward), tail)

@@ -8,12 +8,13 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
+from jax import lax
 
-from bandit_lab._numerics import add_up, leading_max, leading_sum, leading_sum_of, log, materialize
+from bandit_lab._numerics import add_up, exp, leading_max, leading_sum, leading_sum_of, log, materialize
 from bandit_lab._types import Array
-from bandit_lab.grpo import Shift, counted, group_rule, weighs_groups
+from bandit_lab.grpo import Exact, weighs_groups
 from bandit_lab.simulation.fast.advantages import of_group, of_infinite_group, of_law, scale_of, scales
-from bandit_lab.simulation.fast.lanes import as_float, softmax_parts
 from bandit_lab.simulation.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
 from bandit_lab.simulation.fast.non_silent import (
     chance_of_silence,
@@ -22,9 +23,9 @@ from bandit_lab.simulation.fast.non_silent import (
     words_for_non_silent,
 )
 from bandit_lab.simulation.fast.normal_rewards import with_rewards, words_for_rewards
-from bandit_lab.simulation.fast.penalty import is_exact, penalty
+from bandit_lab.simulation.fast.penalty import penalty
 from bandit_lab.simulation.fast.program import Job
-from bandit_lab.simulation.fast.random_bits import GENERATORS
+from bandit_lab.simulation.fast.random_bits import GENERATORS, as_float
 
 Drawn = tuple[Job, list[Array]]
 """The job, with the rewards of the group where those are normal, and counts [K, L] of every column."""
@@ -41,6 +42,16 @@ class Policy(NamedTuple):
     total: Array
     reward: Array
 
+    @property
+    def largest_probability(self) -> Array:
+        """[L] of the most likely arm, whose weight is 1."""
+        return 1 / self.total
+
+    @property
+    def probabilities(self) -> Array:
+        """[K, L] of every arm."""
+        return self.weights / self.total
+
     def log_policy(self, least: float = -jnp.inf) -> Array:
         """Log-probabilities [K, L], at least `least`."""
         return jnp.maximum(self.logits - materialize(leading_max(self.logits) + log(self.total)), least)
@@ -48,19 +59,11 @@ class Policy(NamedTuple):
 
 def policy_of(job: Job, logits: Array) -> Policy:
     """The policy with these logits [K, L]."""
-    weights, total = softmax_parts(logits)
+    highest = lax.reduce(logits, np.array(-np.inf, logits.dtype), lambda x, y: jnp.where(x > y, x, y), (0,))
+    weights = materialize(exp(logits - highest))
+    total = leading_sum(weights)
     reward = materialize(leading_sum_of(jnp.multiply, weights, job.tables.means) / total + 0 * logits[0])
     return Policy(logits, weights, total, reward)
-
-
-def largest_probability(policy: Policy) -> Array:
-    """[L] of the most likely arm, whose weight is 1."""
-    return 1 / policy.total
-
-
-def probabilities(policy: Policy) -> Array:
-    """[K, L] of every arm."""
-    return policy.weights / policy.total
 
 
 def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
@@ -75,12 +78,12 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
 def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[Array, Array]:
     """`ascent` from the group that `draw` gives for every prompt."""
     estimator, infinite = job.learner.estimator, job.program.dynamics == "mean_field"
-    change = None if getattr(estimator, "ignores_ratio", False) else change_of(acting, current)
-    at = acting if estimator.at_snapshot else current
+    change = change_of(job, acting, current)
+    at, exact = acting if estimator.at_snapshot else current, type(job.learner.kl_estimator) is Exact
     distance = at.logits - job.tables.reference
     pull = job.lanes.kl_weight / at.total  # of the exact KL: its gradient is weights * (pull * distance - recoil)
     recoil = pull * leading_sum_of(lambda w, x, y: w * (x - y), at.weights, at.logits, job.tables.reference) / at.total
-    if infinite and change is None and at is acting and is_exact(job) and scales(job.learner):
+    if infinite and change is None and at is acting and exact and scales(job.learner):
         slope, offset = affine(job, acting)
         slope, offset = slope / at.total, recoil - offset / at.total
         return at.weights * (job.tables.trained * slope + offset - pull * distance), jnp.zeros_like(at.total)
@@ -89,7 +92,7 @@ def ascent_from(job: Job, acting: Policy, current: Policy, draw: Draw) -> tuple[
     else:
         signal, frequency, silent = _batch(job, acting, draw, change)
     signal = materialize(signal) if change is not None and weighs_groups(job.learner) else signal
-    if not is_exact(job):
+    if not exact:
         signal = materialize(signal - penalty(job, at, acting, frequency))
         return signal - at.weights * (leading_sum(signal) / at.total), silent
     if change is None and job.learner.advantage.centred:  # the signal adds up to 0
@@ -107,8 +110,10 @@ class Change(NamedTuple):
     ratio: Array
 
 
-def change_of(acting: Policy, current: Policy) -> Change:
-    """The change between two policies; none on policy."""
+def change_of(job: Job, acting: Policy, current: Policy) -> Change | None:
+    """The change between two policies; none on policy. None where the estimator does not look at it."""
+    if job.learner.estimator.ignores_ratio:
+        return None
     if acting is current:
         return Change(acting, current, jnp.ones_like(acting.weights))
     return Change(acting, current, current.weights * (acting.total / current.total) / acting.weights)
@@ -213,9 +218,9 @@ def _weighted(job: Job, advantage: list[Array], share: list[Array], change: Chan
     """
     if change is None:
         return advantage
+    estimator = job.learner.estimator
     if not weighs_groups(job.learner):
-        shift = Shift(change.ratio, change.ratio, change.ratio)
-        return [counted(job.learner, shift, a, s) for a, s in zip(advantage, share, strict=True)]
+        return [a * estimator.weight(change.ratio, a) for a in advantage]
 
     shape, lanes = (len(share), *change.ratio.shape), change.ratio.shape[-1]
 
@@ -228,12 +233,12 @@ def _weighted(job: Job, advantage: list[Array], share: list[Array], change: Chan
     def of_arms(by_arm: Array) -> Array:
         return jnp.broadcast_to(by_arm, shape).reshape(-1, lanes)
 
-    estimator, shares = job.learner.estimator, of_cells(share)
+    shares = of_cells(share)
     log_old = of_arms(change.acting.log_policy(_IMPOSSIBLE))
     advantages = jnp.where(shares > 0, of_cells(advantage), 0)
-    if hasattr(estimator, "of_weights"):
+    if estimator.of_weights is not None:
         found = estimator.of_weights(of_arms(change.current.weights), log_old, advantages, shares)
     else:
         log_policy = of_arms(change.current.log_policy(_IMPOSSIBLE))
-        found = group_rule(estimator)(log_policy, log_old, advantages, shares)
+        found = estimator.of_group(log_policy, log_old, advantages, shares)
     return list(found.reshape(shape))

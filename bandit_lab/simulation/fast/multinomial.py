@@ -25,7 +25,7 @@ from jax import lax
 
 from bandit_lab._numerics import add_up, materialize
 from bandit_lab._types import Array
-from bandit_lab.simulation.fast.lanes import as_float
+from bandit_lab.simulation.fast.random_bits import as_float
 
 LARGEST_INVERTED = 32
 """Largest group whose binomial count is drawn by inversion: its terms stay far within float32."""

@@ -27,7 +27,6 @@ from jax import lax
 
 from bandit_lab._numerics import leading_sum, materialize
 from bandit_lab._types import Array
-from bandit_lab.simulation.fast.lanes import unit_uniform
 from bandit_lab.simulation.fast.multinomial import (
     LARGEST_INVERTED,
     between,
@@ -38,6 +37,7 @@ from bandit_lab.simulation.fast.multinomial import (
     thresholds,
 )
 from bandit_lab.simulation.fast.program import Program
+from bandit_lab.simulation.fast.random_bits import unit_uniform
 
 _VERTEX = 2.0**-109
 _EXTRA_WORDS = 4  # the value u, the place J, the draw of another value, two dithers

@@ -20,8 +20,8 @@ from jax import lax
 
 from bandit_lab._numerics import add_up, leading_sum, log, materialize
 from bandit_lab._types import Array
-from bandit_lab.simulation.fast.lanes import unit_uniform
 from bandit_lab.simulation.fast.program import Job
+from bandit_lab.simulation.fast.random_bits import unit_uniform
 
 _TOGETHER = 4  # uniforms whose product is still a normal number of float32
 _SINE = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)

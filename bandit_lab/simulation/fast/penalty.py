@@ -17,15 +17,10 @@ from bandit_lab.grpo.kl import Exact
 from bandit_lab.simulation.fast.program import Job
 
 
-def is_exact(job: Job) -> bool:
-    """Whether the KL term is the exact reverse one."""
-    return type(job.learner.kl_estimator) is Exact
-
-
 def with_entropy(job: Job) -> Job:
     """The job with an entropy bonus beside an exact KL written as one KL; else as it is."""
     bonus = job.learner.entropy_weight
-    if not bonus or not is_exact(job):
+    if not bonus or type(job.learner.kl_estimator) is not Exact:
         return job
     weight = job.lanes.kl_weight
     reference = job.tables.reference * (weight / (weight + bonus))
@@ -47,7 +42,7 @@ def penalty(job: Job, at: Any, acting: Any, frequency: Array) -> Array:
         log_share = acting.log_policy()
     if kl.sampled:
         share = frequency
-    if log_share is not None and hasattr(kl, "expected"):
+    if log_share is not None and kl.expected is not None:
         held = job.lanes.kl_weight * kl.expected(share, log_share, log_policy, reference)
     else:
         held = job.lanes.kl_weight * share * kl.slope(log_policy, jnp.broadcast_to(reference, log_policy.shape))

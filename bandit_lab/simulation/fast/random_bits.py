@@ -14,6 +14,13 @@ would never draw a word twice, and lanes would share stretches of words. Two lan
 among N lanes of T steps about N^2 T / 2^64 pairs are expected to.
 
 `threefry`. Threefry-2x32-20 of (t, j) under (a, b) gives the words 2j and 2j + 1: cryptographic design, more expensive.
+It is written as whole-array arithmetic (Salmon et al., SC 2011; the cipher behind `jax.random`): two 32-bit words
+(x0, x1) under the key (k0, k1), with k2 = k0 ^ k1 ^ 0x1BD11BDA: twenty rounds
+
+    x0 <- x0 + x1,    x1 <- rotl(x1, R) ^ x0,    R = 13, 15, 26, 6, 17, 29, 16, 24, 13, ...,
+
+and after every fourth round s = 1..5 the key again: x0 += k_{s mod 3}, x1 += k_{(s+1) mod 3} + s. First, k0 and k1 are
+added to the counter.
 """
 
 from collections.abc import Callable
@@ -27,13 +34,12 @@ from jax import lax
 from bandit_lab._checks import require
 from bandit_lab._numerics import materialize
 from bandit_lab._types import Array
-from bandit_lab.simulation.fast.lanes import as_float
-from bandit_lab.simulation.threefry import threefry2x32
 
 Keys = tuple[Array, Array]
 
 _STEP_WEYL, _STEP_WEYL_2, _WORD_WEYL = np.uint32(0x9E3779B9), np.uint32(0x85157AF5), np.uint32(0xC2B2AE3D)
 _M0, _M1, _M2 = np.uint32(0xED5AD4BB), np.uint32(0x21F0AAAD), np.uint32(0x735A2D97)
+_ROTATIONS, _PARITY = ((13, 15, 26, 6), (17, 29, 16, 24)), np.uint32(0x1BD11BDA)  # of Threefry
 _WORDS_PER_LANE = 2**32
 _AGES_FROM = 2**31  # the step whose words give the age of step 0
 
@@ -52,6 +58,29 @@ class Generator:
     expensive: bool = False
 
 
+def as_float(x: Array, dtype: Any) -> Array:
+    """Unsigned integers below 2^31 as floats: through signed ones, for which there is an instruction."""
+    return x.astype(jnp.int32).astype(dtype)
+
+
+def unit_uniform(word: Array, dtype: Any) -> Array:
+    """[0, 1) in steps of 2^-23: its product with x > 0 stays below x when rounded."""
+    return as_float(word >> np.uint32(9), dtype) * dtype.type(2.0**-23)
+
+
+def threefry2x32(key: tuple[Array, Array], counter: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The cipher of two uint32 words under two uint32 key words, elementwise; all four broadcast together."""
+    schedule = (key[0], key[1], key[0] ^ key[1] ^ _PARITY)
+    x0, x1 = counter[0] + schedule[0], counter[1] + schedule[1]
+    for stage in range(1, 6):
+        for distance in _ROTATIONS[(stage - 1) % 2]:
+            x0 = x0 + x1
+            x1 = ((x1 << np.uint32(distance)) | (x1 >> np.uint32(32 - distance))) ^ x0
+        x0 = x0 + schedule[stage % 3]
+        x1 = x1 + (schedule[(stage + 1) % 3] + np.uint32(stage))
+    return x0, x1
+
+
 def lane_keys(root: Array, names: Array, seeds: Array) -> Keys:
     """Two key words [L] per lane: Threefry of (name, seed) under the root key.
 
@@ -63,14 +92,11 @@ def lane_keys(root: Array, names: Array, seeds: Array) -> Keys:
     return threefry2x32((root[0], root[1]), (names, seeds))
 
 
-def require_enough_words(steps: int, count: int) -> None:
-    """Raises ValueError unless `steps` steps of `count` words stay within the 2^32 words of a lane."""
+def require_enough_words(steps: int, count: int, ages: bool = False) -> None:
+    """Raises ValueError unless `steps` steps of `count` words stay within the 2^32 words of a lane, and, where ages are
+    drawn, below the steps that `age_uniform` takes its words from."""
     require(steps * count < _WORDS_PER_LANE, "steps", f"fewer than 2^32 / {count} (words of a lane)", steps)
-
-
-def require_steps_apart(steps: int) -> None:
-    """Raises ValueError unless the steps of the groups stay below those that `age_uniform` takes its words from."""
-    require(steps < _AGES_FROM, "steps", f"fewer than {_AGES_FROM} where ages are drawn", steps)
+    require(not ages or steps < _AGES_FROM, "steps", f"fewer than {_AGES_FROM} where ages are drawn", steps)
 
 
 def age_uniform(generator: str, keys: Keys, step: Array, dtype: Any) -> Array:

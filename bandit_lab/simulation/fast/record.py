@@ -11,11 +11,6 @@ from bandit_lab.simulation.fast.program import Job
 _LONGEST_SUM = 16  # terms: a longer reduction is not unrolled
 
 
-def partial_sums(lanes: int) -> int:
-    """Partial sums for a group of so many lanes, added up after the run: as few registers as are written out."""
-    return max(16, lanes // _LONGEST_SUM)
-
-
 class Track(NamedTuple):
     """Per time t: the shift c [T + 1, groups], partial sums [T + 1, groups, .] of J - c and (J - c)^2 over counted
     lanes. c is the J of a group's first lane: variances down to 1e-14 survive float32. Without groups: J [T + 1, L]
@@ -44,7 +39,8 @@ def start_track(job: Job, reward: Array) -> Track:
     if groups == 0:
         nothing = jnp.zeros((), reward.dtype)
         return Track(jnp.zeros((times, lanes), reward.dtype), nothing, nothing)
-    sums = jnp.zeros((times, groups, partial_sums(lanes // groups)), reward.dtype)
+    partial = max(16, lanes // groups // _LONGEST_SUM)  # added up after the run: as few registers as are written out
+    sums = jnp.zeros((times, groups, partial), reward.dtype)
     return Track(jnp.zeros((times, groups), reward.dtype), sums, sums)
 
 

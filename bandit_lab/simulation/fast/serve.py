@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from bandit_lab.bandits import Bandit
-from bandit_lab.grpo import Learner, Refresh, averages, draws, resampled, sees_batch, weighs_tokens
+from bandit_lab.grpo import Learner, Refresh, resampled, sees_batch, weighs_tokens
 from bandit_lab.simulation.fast.advantages import scales
 from bandit_lab.simulation.fast.any_policy import LARGEST_CONTEXTS
 from bandit_lab.simulation.fast.layout import lanes_for, lanes_for_policy
@@ -14,7 +14,7 @@ from bandit_lab.simulation.fast.multinomial import LARGEST_GROUP, LARGEST_INVERT
 from bandit_lab.simulation.fast.non_silent import words_for_non_silent
 from bandit_lab.simulation.fast.normal_rewards import words_for_rewards
 from bandit_lab.simulation.fast.program import BanditTables, Program
-from bandit_lab.simulation.fast.random_bits import require_enough_words, require_steps_apart
+from bandit_lab.simulation.fast.random_bits import require_enough_words
 from bandit_lab.simulation.fast.two_arms import is_plain
 
 LARGEST_TABLE = 1024
@@ -28,19 +28,19 @@ def unsupported_reason(learner: Learner, dynamics: str, generator: str = "hash")
     staleness = learner.staleness
     if dynamics not in ("sampled", "mean_field"):
         return f"dynamics={dynamics} enumerates groups"
-    if draws(staleness) and not (dynamics == "sampled" and hasattr(staleness, "recall")):
+    if staleness.drawn and (dynamics != "sampled" or staleness.recall is None):
         return f"{type(staleness).__name__} draws ages in a mean, or by a key"
-    return None if is_counted(learner, dynamics) else "counts of arms and rewards do not say all that it needs"
+    return None if _is_counted(learner, dynamics) else "counts of arms and rewards do not say all that it needs"
 
 
-def is_counted(learner: Learner, dynamics: str) -> bool:
+def _is_counted(learner: Learner, dynamics: str) -> bool:
     """Whether counts of cells (arm, reward value) say all that the gradient needs to know of a group.
 
     In the mean field these are chances of cells.
     """
     bandit = learner.bandit
-    few = learner.group_size <= LARGEST_GROUP and (learner.prompts <= LARGEST_PROMPTS or not is_tabular(learner))
-    normal = needs_two_moments(learner)
+    few = learner.group_size <= LARGEST_GROUP and (learner.prompts <= LARGEST_PROMPTS or not bandit.tabular)
+    normal = _needs_two_moments(learner)
     small = normal or _columns(learner) * bandit.reference_log_policy.shape[1] <= LARGEST_TABLE
     return (
         (bandit.exact_law or normal)
@@ -53,16 +53,11 @@ def is_counted(learner: Learner, dynamics: str) -> bool:
     )
 
 
-def needs_two_moments(learner: Learner) -> bool:
+def _needs_two_moments(learner: Learner) -> bool:
     """Whether rewards are normal and a group's mean and variance say all of them (see `normal_rewards`)."""
-    normal = getattr(learner.bandit, "normal_stds", None) is not None and len(learner.bandit.reference_log_policy) == 1
-    moments = scales(learner) and getattr(learner.estimator, "ignores_ratio", False)
+    normal = learner.bandit.normal_stds is not None and len(learner.bandit.reference_log_policy) == 1
+    moments = scales(learner) and learner.estimator.ignores_ratio
     return normal and moments and not learner.advantage.drops_silent
-
-
-def is_tabular(learner: Learner) -> bool:
-    """Whether the policy is a softmax over one logit per arm, of a single context."""
-    return getattr(learner.bandit, "tabular", False)
 
 
 def _alike(numbers: np.ndarray) -> tuple[tuple[int, ...], ...]:
@@ -93,8 +88,8 @@ def describe(
       ValueError: more steps than a lane has random words for.
     """
     values, laws = _law(learner)
-    probabilities, contexts = laws[0], 0 if is_tabular(learner) else len(laws)
-    normal = needs_two_moments(learner)
+    probabilities, contexts = laws[0], 0 if learner.bandit.tabular else len(laws)
+    normal = _needs_two_moments(learner)
     arms, columns = len(probabilities), 1 if normal else _columns(learner)
     means, column_values, distinct = (laws @ values).reshape(-1), values, values
     classes: tuple[tuple[int, ...], ...] = ()
@@ -108,18 +103,16 @@ def describe(
         two_arms = learner.group_size <= LARGEST_INVERTED and column_values[0] != column_values[1]
     if contexts:
         size = max(laws.shape[0] * arms, learner.bandit.initial_parameters.shape[-1])
-        costly = getattr(learner.bandit, "costly", False)
-        lanes = lanes_for_policy(jax.default_backend(), arms * columns, size, costly)
+        lanes = lanes_for_policy(jax.default_backend(), arms * columns, size, learner.bandit.costly)
     else:
         lanes = lanes_for(jax.default_backend(), arms, columns, two_arms)
     if dynamics == "sampled":
         size = learner.group_size
         words = words_for_non_silent(size) if learner.advantage.drops_silent else words_for_counting(size, False)
         words += words_for_rewards(arms, len(spreads), size) if spreads else 0
-        groups = steps * learner.prompts * (learner.horizon + 1 if averages(learner.staleness) else 1)
-        require_enough_words(groups, 1 if two_arms and columns == 1 else words + (contexts > 1))
-        if hasattr(learner.staleness, "recall"):
-            require_steps_apart(groups)
+        groups = steps * learner.prompts * (learner.horizon + 1 if learner.staleness.averages else 1)
+        words = 1 if two_arms and columns == 1 else words + (contexts > 1)
+        require_enough_words(groups, words, ages=learner.staleness.recall is not None)
     own = type(learner.bandit).true_means is not Bandit.true_means
     reported = np.asarray(learner.bandit.true_means, np.float64).reshape(-1) if own else means
     program = Program(

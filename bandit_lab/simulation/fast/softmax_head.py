@@ -2,36 +2,28 @@
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import jaxpr_as_fun
+from jax.core import ShapedArray
+from jax.extend.core import Literal, jaxpr_as_fun
 
 from bandit_lab._types import Array
 
 Function = Callable[[Array], Array]
 
 
-class SoftmaxCut(NamedTuple):
-    """log_policy(theta) = after(log_softmax(before(theta))), the softmax over the last axis.
+def cut_at_softmax(log_policy: Function, theta: Array) -> tuple[Function, Function | None] | None:
+    """(before, after) with log_policy(theta) = after(log_softmax(before(theta))), the softmax over the last axis.
 
-    after: None where nothing follows.
-    """
-
-    before: Function
-    after: Function | None
-
-
-def cut_at_softmax(log_policy: Function, theta: Array) -> SoftmaxCut | None:
-    """log_policy cut at its only call of `jax.nn.log_softmax`; None where that is not all that it knows of theta.
-
-    It has to be that call itself, so that a policy is never taken for what it is not.
+    after: None where nothing follows. None where this only call of `jax.nn.log_softmax` is not all that it knows of
+    theta. It has to be that call itself, so that a policy is never taken for what it is not.
     """
     closed = jax.make_jaxpr(log_policy)(theta)
     jaxpr = closed.jaxpr
     calls = [equation for equation in jaxpr.eqns if _is_softmax(equation)]
-    if len(calls) != 1 or not hasattr(closed, "replace"):
+    if len(calls) != 1:
         return None
     (call,) = calls
 
@@ -43,16 +35,15 @@ def cut_at_softmax(log_policy: Function, theta: Array) -> SoftmaxCut | None:
         part = closed.replace(jaxpr=jaxpr.replace(eqns=equations, invars=start, outvars=end))
         return lambda x: jaxpr_as_fun(part)(x)[0]
 
-    return SoftmaxCut(
-        function(before, jaxpr.invars, call.invars),
-        None if list(jaxpr.outvars) == list(call.outvars) else function(after, call.outvars, jaxpr.outvars),
-    )
+    ends = list(jaxpr.outvars) == list(call.outvars)
+    last = None if ends else function(after, call.outvars, jaxpr.outvars)
+    return function(before, jaxpr.invars, call.invars), last
 
 
 def _is_softmax(equation: Any) -> bool:
     """Whether an operation is `jax.nn.log_softmax` over the last axis."""
     given: Any = equation.invars[0].aval if len(equation.invars) == 1 else None
-    if not getattr(given, "ndim", 0) or not jnp.issubdtype(given.dtype, jnp.floating):
+    if not isinstance(given, ShapedArray) or given.ndim == 0 or not jnp.issubdtype(given.dtype, jnp.floating):
         return False
     primitive, written = _softmax_of(given.shape, given.dtype)
     return equation.primitive is primitive and _written(equation) == written
@@ -70,12 +61,12 @@ def _softmax_of(shape: tuple[int, ...], dtype: Any) -> tuple[Any, str]:
 
 def _between(jaxpr: Any, start: list[Any], end: list[Any]) -> list[Any] | None:
     """The operations that lead from `start` and constants to `end`; None where these are not enough."""
-    wanted = {atom for atom in end if not hasattr(atom, "val")} - set(start)
+    wanted = {atom for atom in end if not isinstance(atom, Literal)} - set(start)
     found = []
     for equation in reversed(jaxpr.eqns):
         if not wanted.isdisjoint(equation.outvars):
             wanted.difference_update(equation.outvars)
-            wanted.update(atom for atom in equation.invars if not hasattr(atom, "val") and atom not in start)
+            wanted.update(atom for atom in equation.invars if not isinstance(atom, Literal) and atom not in start)
             found.append(equation)
     return found[::-1] if wanted <= set(jaxpr.constvars) else None
 

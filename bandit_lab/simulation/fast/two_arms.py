@@ -23,7 +23,6 @@ from bandit_lab._types import Array
 from bandit_lab.grpo import Exact, Learner
 from bandit_lab.simulation.fast import many_arms
 from bandit_lab.simulation.fast.advantages import scale_of, scales
-from bandit_lab.simulation.fast.lanes import as_float
 from bandit_lab.simulation.fast.multinomial import (
     draws_and_dither,
     inverted_binomial,
@@ -40,7 +39,7 @@ from bandit_lab.simulation.fast.non_silent import (
     words_for_non_silent,
 )
 from bandit_lab.simulation.fast.program import BanditTables, Job
-from bandit_lab.simulation.fast.random_bits import GENERATORS
+from bandit_lab.simulation.fast.random_bits import GENERATORS, as_float
 
 
 class Policy(NamedTuple):
@@ -54,8 +53,25 @@ class Policy(NamedTuple):
     first: Array
     reward: Array
 
+    @property
+    def largest_probability(self) -> Array:
+        """[L] of the more likely arm."""
+        return self.common
 
-class BothArms(many_arms.Policy):
+    @property
+    def probabilities(self) -> Array:
+        """[2, L] of both arms."""
+        return self.both.weights
+
+    @property
+    def both(self) -> "_BothArms":
+        """The same policy, [2, L] written out."""
+        gap = (self.logits + self.logits) * np.array([[1], [-1]], self.logits.dtype)
+        weights = materialize(jnp.where(gap > 0, self.common, self.rare))
+        return _BothArms(jnp.minimum(gap, 0), weights, jnp.ones_like(self.common), self.reward)
+
+
+class _BothArms(many_arms.Policy):
     """A policy of two arms as `many_arms` sees one: weights are probabilities, of sum 1."""
 
     def log_policy(self, least: float = -jnp.inf) -> Array:
@@ -63,16 +79,9 @@ class BothArms(many_arms.Policy):
         return jnp.maximum(self.logits + materialize(log(jnp.maximum(self.weights[0], self.weights[1]))), least)
 
 
-def both_arms(policy: Policy) -> BothArms:
-    """The same policy, [2, L] written out."""
-    gap = (policy.logits + policy.logits) * np.array([[1], [-1]], policy.logits.dtype)
-    weights = materialize(jnp.where(gap > 0, policy.common, policy.rare))
-    return BothArms(jnp.minimum(gap, 0), weights, jnp.ones_like(policy.common), policy.reward)
-
-
 def is_plain(learner: Learner) -> bool:
     """Whether the signal is (reward - mean) times a number per group, and the KL term the exact one."""
-    exact = type(learner.kl_estimator) is Exact and getattr(learner.estimator, "ignores_ratio", False)
+    exact = type(learner.kl_estimator) is Exact and learner.estimator.ignores_ratio
     return exact and scales(learner) and learner.prompts == 1
 
 
@@ -101,21 +110,11 @@ def policy_of(job: Job, logits: Array) -> Policy:
     return Policy(logits, odds, common, rare, first, reward)
 
 
-def largest_probability(policy: Policy) -> Array:
-    """[L] of the more likely arm."""
-    return policy.common
-
-
-def probabilities(policy: Policy) -> Array:
-    """[2, L] of both arms."""
-    return both_arms(policy).weights
-
-
 def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Array, Array]:
     """(ascent direction of arm 0 [1, L], whether the group is silent [L])."""
     if not is_plain(job.learner):
-        both = both_arms(acting)
-        now = both if current is acting else both_arms(current)
+        both = acting.both
+        now = both if current is acting else current.both
         first = step * job.learner.prompts
 
         def draw(prompt: int) -> many_arms.Drawn:

@@ -36,8 +36,8 @@ from bandit_lab.measure.block import (
 )
 from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.simulation import DYNAMICS
-from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import rollout
+from experiments.shared.programs import bounded_jit
 
 _ROUNDS = 60
 _AGREES = 1e-9

@@ -20,9 +20,9 @@ from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Gradient, GradientFn, Hyper, Learner, Optimizer, State, check_hyper, init
 from bandit_lab.measure.displaced import stack_bandits
 from bandit_lab.simulation import DYNAMICS
-from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import Stride, rollout
 from experiments.shared.measure.leading import leading_stiffness, stiffness_along
+from experiments.shared.programs import bounded_jit
 
 
 class AveragedPath(NamedTuple):

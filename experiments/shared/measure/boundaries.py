@@ -9,7 +9,9 @@ from bandit_lab.measure.boundary import Boundary, first_crossing
 from bandit_lab.measure.floquet import floquet
 from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.measure.growth import PERIODS, growth_rate
-from bandit_lab.measure.onset import RESOLUTION, displacement
+from bandit_lab.measure.onset import displacement
+
+RESOLUTION = 1e-6  # least overshoot, as a share of the first displacement, that `first_overshoot` reports
 
 
 def refresh_interval_boundary(

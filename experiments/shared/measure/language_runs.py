@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 import numpy as np
 import torch
@@ -49,34 +48,14 @@ def _grows(of: Update, start: Tensor, about: Setting, along: Tensor, rate: float
     return bool(np.mean(np.square(sizes[-third:])) > np.mean(np.square(sizes[:third])))
 
 
-def pair_factor(of: Update, start: Tensor, about: Setting, loop: Loop, rate: float) -> xarray.Dataset:
-    """By what a displacement is multiplied in one period with groups of model A without momentum: mean of pairs.
-
-    A pair starts on both sides of `start` along the leading eigenvector and draws with the same random numbers.
-    """
-    along = of.leading(start).vectors[0]
-    factors = []
-    for seed in range(about.pairs):
-        ends = []
-        for side in (about.beside, -about.beside):
-            run = _positions(of, start + side * along, rate, loop, torch.Generator().manual_seed(seed))
-            ends += [*islice(run, loop[1])][-1:]
-        factors.append(float((ends[0] - ends[1]) @ along) / (2 * about.beside))
-    error = np.std(factors, ddof=1) / math.sqrt(about.pairs)
-    return xarray.Dataset({"factor": ((), np.mean(factors), ONE), "error": ((), error, ONE)})
-
-
-def _positions(
-    of: Update, weights: Tensor, rate: float, loop: Loop, source: torch.Generator | None = None
-) -> Iterator[Tensor]:
-    """Weights after each update of the mean, with `source` of groups. The reward's part is of those that drew them."""
+def _positions(of: Update, weights: Tensor, rate: float, loop: Loop) -> Iterator[Tensor]:
+    """Weights after each update of the mean. The reward's part is that of the weights that drew the answers."""
     model, interval, momentum, place = loop
     both = place == "reward"
     velocity, previous = torch.zeros_like(weights), weights
     while True:
         begun = weights
-        acting = begun if model == "refresh" else previous
-        stale = of.mean(acting, kl=both) if source is None else of.sampled(acting, source, kl=both)
+        stale = of.mean(begun if model == "refresh" else previous, kl=both)
         for _ in range(interval):
             update = stale if both else stale + of.mean(weights, reward=False)
             velocity = momentum * velocity + rate * update

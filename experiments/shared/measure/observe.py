@@ -11,8 +11,8 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation import DYNAMICS
-from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import rollout
+from experiments.shared.programs import bounded_jit
 
 Observable = Callable[[Any, Array], Any]
 """(what is evaluated, parameters [D]) -> a pytree of arrays."""

@@ -15,10 +15,10 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.measure.block import scalars
-from bandit_lab.measure.frozen_moment import second_moment_leaves
+from bandit_lab.measure.frozen_moment import freeze_second_moment
 from bandit_lab.simulation import sampled
-from bandit_lab.simulation.programs import bounded_jit
 from bandit_lab.simulation.rollout import rollout
+from experiments.shared.programs import bounded_jit
 
 SEEDS = 512  # in one program
 
@@ -85,7 +85,9 @@ def mean_response(
     """
     count = -(-seeds // SEEDS)
     keys = jax.random.split(jax.random.key(seed), (count, SEEDS))
-    leaves = second_moment_leaves(learner.optimizer, float(hyper.learning_rate), float(hyper.momentum), len(theta))
+    size, momentum = len(theta), float(hyper.momentum)
+    roles = freeze_second_moment(learner.optimizer, float(hyper.learning_rate), momentum, size)[0].roles
+    leaves = tuple(i for i, role in enumerate(roles) if role == "second_moment")
     args = (scalars(learner, hyper), jnp.asarray(theta), jnp.asarray(displacement), burn_in, periods, leaves)
     parts = [[np.asarray(a) for a in _runs(learner, *args, some)] for some in keys]
     values, places, moments = (np.concatenate(column) for column in zip(*parts, strict=True))

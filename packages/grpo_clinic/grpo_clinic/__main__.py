@@ -7,22 +7,23 @@ if __name__ == "__main__" and not sys.flags.safe_path and sys.path[:1] in ([""],
     del sys.path[0]  # as `python -P`: the working directory may be somebody's run, and is no place for code
 
 import argparse
+import contextlib
 import importlib
 import io
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
-from grpo_clinic import __version__, compare, page, report, show
+from grpo_clinic import __version__, compare, page, report
 from grpo_clinic.clinic import Diagnosed, all_fitted, diagnosed
 from grpo_clinic.law import OF_OPTIMIZER
-from grpo_clinic.logs.gather import UNITS, Log
+from grpo_clinic.logs.gather import Log
 from grpo_clinic.logs.settings import LAWS, PASTED, DiagnosisSettings, FitSettings
-from grpo_clinic.watch import watched
+from grpo_clinic.readers.options import UNITS
 
 BAD_INPUT, STOPPED = 2, 3
 
@@ -94,12 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more
         return 0
     except OSError as error:
-        return _stopped(command, f"{error.filename}: expected a file that can be written, got {error.strerror}")
-
-
-def _stopped(command: str, reason: str) -> int:
-    print(f"grpo-clinic {command}: {reason}", file=sys.stderr)
-    return STOPPED
+        said = f"{error.filename}: expected a file that can be written, got {error.strerror}"
+        print(f"grpo-clinic {command}: {said}", file=sys.stderr)
+        return STOPPED
 
 
 def _import(module: str) -> None:
@@ -136,8 +134,7 @@ def _compare(given: dict[str, Any]) -> int:
     if len(runs) != 2:
         raise ValueError(f"paths: expected two runs, got {len(runs)}")
     first, second = runs
-    found, only = compare.compare(first.curve, second.curve), compare.only_in(first.curve, second.curve)
-    _say([compare.text((first.name, second.name), found, only, whole)], without)
+    _say([compare.text((first.name, first.curve), (second.name, second.curve), whole)], without)
     return 0
 
 
@@ -150,12 +147,12 @@ def _fit(given: dict[str, Any]) -> int:
     whole, at, rows = given.pop("verbose"), given.pop("page"), given.pop("json")
     settings = FitSettings(**_options(given) | {"models": tuple(given["models"])})
     runs, without = all_fitted(settings)
-    _say([show.fit_text(one, settings.level, whole) for one in runs], without)
+    _say([one.text(settings.level, whole) for one in runs], without)
     if at is not None:
-        told = [(one, show.fit_text(one, settings.level, True)) for one in runs]
+        told = [(one, one.text(settings.level, True)) for one in runs]
         page.write(at, page.page("Fit", [(one.name, one.curve.step, one.curve.reward, np.asarray(one.best.fitted), text)
                                          for one, text in told]))  # fmt: skip
-    _write(rows, [show.fit_row(one) for one in runs], without)
+    _write(rows, [one.row() for one in runs], without)
     return 0
 
 
@@ -168,7 +165,7 @@ def _watch(given: dict[str, Any]) -> int:
     runs: list[Diagnosed] = []
     last = ""
     try:
-        for runs in watched(settings, **loop):
+        for runs in _watched(settings, **loop):
             verdict = "; ".join(_brief(one) for one in runs)
             if verdict != last:
                 last = verdict
@@ -181,6 +178,34 @@ def _watch(given: dict[str, Any]) -> int:
         raise ValueError(f"paths: expected a log that can be read, got {settings.paths[0]}")
     _say([report.text(one.found, one.curve, whole) for one in runs], [])
     return 0
+
+
+def _watched(
+    settings: DiagnosisSettings, every: float = 5.0, seconds: float | None = None, idle: float | None = None
+) -> Iterator[list[Diagnosed]]:
+    """The diagnosis of one log or folder whenever it has changed; it need not exist yet.
+
+    every: seconds between two looks. seconds: how long in all. idle: end when nothing new came for so long.
+    """
+    path = Path(settings.paths[0])
+    start = fresh = time.monotonic()
+    mark: object = None
+    while True:
+        now, before = time.monotonic(), mark
+        if (mark := _mark(path)) != before:
+            fresh = now
+            with contextlib.suppress(ValueError):  # not there, or too short to say anything
+                yield diagnosed(settings)[0]
+        over = seconds is not None and now - start >= seconds
+        if over or (idle is not None and now - fresh >= idle):
+            return
+        time.sleep(every)
+
+
+def _mark(path: Path) -> object:
+    """Sizes and times of what is read; they differ once it has grown."""
+    names = [path, *sorted(path.rglob("*"))] if path.is_dir() else [path]
+    return [(str(one), os.stat(one).st_size, os.stat(one).st_mtime_ns) for one in names if one.exists()]
 
 
 def _brief(one: Diagnosed) -> str:

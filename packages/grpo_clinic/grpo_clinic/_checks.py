@@ -6,15 +6,6 @@ from collections.abc import Iterable
 from typing import Any
 
 
-class Word(str):
-    """A word of ours in place of a value that was given, such as `both`: messages have it without quotes."""
-
-    __repr__ = str.__str__
-
-
-BOTH = Word("both")
-
-
 def require(condition: bool, name: str, expected: str, got: Any) -> None:
     """Raise `ValueError("name: expected ..., got ...")` unless `condition` holds."""
     if not condition:

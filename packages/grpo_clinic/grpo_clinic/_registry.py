@@ -1,9 +1,7 @@
-"""Registries: every reader, trainer or rule by name, wherever its file is."""
+"""Registries: every reader or rule by name, wherever its file is."""
 
-import importlib
-import pkgutil
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from grpo_clinic import _checks
@@ -37,14 +35,3 @@ class Registry(dict[str, Callable[..., T]], Generic[T]):
             return builder
 
         return keep
-
-    def is_outside(self, name: str) -> bool:
-        """Whether it comes from outside the package."""
-        return not f"{self[name].__module__}.".startswith("grpo_clinic.")
-
-
-def import_modules(package: str, path: Iterable[str]) -> None:
-    """Import every module of a package whose name has no leading underscore, so that what they define is registered."""
-    for module in pkgutil.walk_packages(path, f"{package}."):
-        if not module.name.rpartition(".")[2].startswith("_"):
-            importlib.import_module(module.name)

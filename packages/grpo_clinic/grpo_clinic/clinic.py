@@ -50,7 +50,7 @@ def diagnosed(
 ) -> tuple[list[Diagnosed], list[Log]]:
     """(runs that were judged, logs without a curve)."""
     _check(settings)
-    recipe = None if settings.config is None else trainers.recipe_of(trainers.load(settings.config))
+    recipe = None if settings.config is None else trainers.recipe_of(settings.config)
     rules(limits)
     logs = gather(settings)
     read = [(log, log.curve) for log in logs if log.curve is not None]

@@ -8,7 +8,7 @@ from grpo_clinic import noise
 from grpo_clinic.readers.median import median
 from grpo_clinic.readers.record import Curve, Series
 
-TIMES, ERRORS = 1.5, 4.0
+_TIMES, _ERRORS = 1.5, 4.0
 """Factor of two medians, and standard errors of two means, from which series differ; both are asked for."""
 
 
@@ -27,7 +27,7 @@ class Difference:
     @property
     def differs(self) -> bool:
         """Whether it is more than noise, and much."""
-        return self.errors >= ERRORS and not self.times < TIMES
+        return self.errors >= _ERRORS and not self.times < _TIMES
 
 
 def compare(first: Curve, second: Curve) -> list[Difference]:
@@ -58,15 +58,16 @@ def _difference(name: str, ours: Series, theirs: Series) -> Difference | None:
     both = np.intersect1d(ours.step, theirs.step)
     gap = np.abs(ours.at(both) - theirs.at(both)) if both.size else np.zeros(0)
     level = max(float(np.hypot(noise.noise_level(a), noise.noise_level(b))), 1e-9 * max(abs(x), abs(y)), 1e-300)
-    beyond = gap > ERRORS * level
+    beyond = gap > _ERRORS * level
     running = np.flatnonzero(beyond[:-2] & beyond[1:-1] & beyond[2:])
     return Difference(name, x, y, float(times), float(errors), float(both[running[0]]) if running.size else None)
 
 
-def text(names: tuple[str, str], found: list[Difference], only: tuple[list[str], list[str]], whole: bool) -> str:
-    """One line per series that differs; `whole`: every series."""
+def text(first: tuple[str, Curve], second: tuple[str, Curve], whole: bool) -> str:
+    """One line per series of two named runs that differs; `whole`: every series."""
+    found = compare(first[1], second[1])
     shown = found if whole else [one for one in found if one.differs][:12]
-    lines = [f"{names[0]} and {names[1]}: {sum(one.differs for one in found)} of {len(found)} series differ."]
+    lines = [f"{first[0]} and {second[0]}: {sum(one.differs for one in found)} of {len(found)} series differ."]
     for one in shown:
         times = f"{one.times:.3g} times" if np.isfinite(one.times) else "of another sign"
         begun = "" if one.since is None else f", from step {one.since:g} on"
@@ -74,11 +75,7 @@ def text(names: tuple[str, str], found: list[Difference], only: tuple[list[str],
         lines.append(
             f"  {mark}{one.name}: {one.first:.4g} and {one.second:.4g} ({times}, {one.errors:.1f} errors){begun}"
         )
-    lines += [f"Only in {name}: {', '.join(keys[:8])}." for name, keys in zip(names, only, strict=True) if keys]
+    for (name, ours), (_, theirs) in ((first, second), (second, first)):
+        if keys := [one for one in _series(ours) if one not in _series(theirs)]:
+            lines.append(f"Only in {name}: {', '.join(keys[:8])}.")
     return "\n".join(lines)
-
-
-def only_in(first: Curve, second: Curve) -> tuple[list[str], list[str]]:
-    """Names of series that one of the two has."""
-    ours, theirs = _series(first), _series(second)
-    return [one for one in ours if one not in theirs], [one for one in theirs if one not in ours]

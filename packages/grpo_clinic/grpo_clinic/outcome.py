@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Literal
 
-from grpo_clinic import noise
 from grpo_clinic.rules.base import Case, Fact
 
 What = Literal["rose", "flat", "fell", "ended", "swings", "too short", "not logged"]
-FEWEST = 10
+_FEWEST = 10
 
 
 @dataclass(frozen=True)
@@ -28,13 +27,13 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
     """The outcome of a run, of which `facts` were found."""
     if not case.reward.size:
         return Outcome("not logged", math.nan, math.nan, math.nan, "no reward is logged")
-    if case.reward.size < FEWEST:
+    if case.reward.size < _FEWEST:
         lost = next((one for one in facts if one.verdict == "collapsed" and one.fires), None)
         if lost is not None:
             return Outcome("fell", math.nan, math.nan, math.nan, lost.text)
-        text = f"{case.reward.size} rewards are too few to tell a gain from noise ({FEWEST} are needed)"
+        text = f"{case.reward.size} rewards are too few to tell a gain from noise ({_FEWEST} are needed)"
         return Outcome("too short", math.nan, math.nan, math.nan, text)
-    gain = noise.gain_of(case.reward)
+    gain = case.gain
     at = gain.clearest if gain.shows else 0
     change, error = float(gain.change[at]), float(gain.error[at])
     z = abs(change) / error if error > 0 else (math.inf if change else 0.0)

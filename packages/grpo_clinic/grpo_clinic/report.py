@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,26 +12,8 @@ from grpo_clinic.outcome import Outcome, outcome_of
 from grpo_clinic.readers.record import COLUMNS, Curve
 from grpo_clinic.rules import Case, Fact, Missing, rules
 from grpo_clinic.rules.age import stable_up_to
-from grpo_clinic.rules.control import is_short_control, not_in_order
+from grpo_clinic.rules.control import not_in_order
 
-ORDER = (
-    "plumbing",
-    "misreported_probabilities",
-    "sampler_mismatch",
-    "stale_answers",
-    "truncated_answers",
-    "diverging",
-    "dynamical_instability",
-    "reward_hacking",
-    "format_only",
-    "policy_concentration",
-    "answer_length",
-    "clipped",
-    "advantage_degeneracy",
-    "collapsed",
-    "stalled",
-)
-"""The order of a verdict: a cause stands before its effects."""
 FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures of arXiv 2606.30789."""
 _MEANS = {
@@ -59,6 +41,10 @@ _THEN = {
     "collapsed": "Restart from a checkpoint before the fall, with half the learning rate.",
     "stalled": "Check that some groups differ; then take easier prompts, more of them, or a larger learning rate.",
 }
+"""What to do, by verdict."""
+ORDER = tuple(_THEN)
+"""The order of a verdict: a cause stands before its effects."""
+_RANK = {name: place for place, name in enumerate(ORDER)}
 
 
 @dataclass(frozen=True)
@@ -78,7 +64,6 @@ class Report:
     not_logged: tuple[str, ...] = ()
     too_short: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()
-    looked_at: tuple[str, ...] = ()
     moved: tuple[timing.Move, ...] = ()
     control: tuple[str, ...] | None = None
 
@@ -137,25 +122,20 @@ def report(
     Raises:
       ValueError: for the name of no rule.
     """
-    curve = case.curve
-    facts: list[Fact] = []
-    absent: list[str] = []
-    short: list[str] = []
-    asked = rules(limits, errors)
-    for rule in asked:
-        found = rule(case)
-        if isinstance(found, Missing):
-            (short if found.logged else absent).append(found.what)
-        elif found is not None:
-            facts.append(found)
-    control = is_short_control(curve)
-    others = any(one.fires and one.verdict == "collapsed" for one in facts)
-    if control or others or not case.reward.size:
-        facts = [replace(one, score=min(one.score, 0.99)) if one.verdict == "stalled" else one for one in facts]
-    rank = {name: place for place, name in enumerate(ORDER)}
-    facts.sort(key=lambda one: (not one.fires, rank.get(one.verdict, len(rank)), -one.score))
-    fell = next((one for one in facts if one.fires and one.verdict in ("collapsed", "dynamical_instability")), None)
-    used = {need for rule in asked for group in rule.needs for need in group.split("|")} | {"zero_std_frac", "lr"}
+    curve, asked = case.curve, rules(limits, errors)
+    answers = [rule(case) for rule in asked]
+    facts = [one for one in answers if isinstance(one, Fact)]
+    missing = [one for one in answers if isinstance(one, Missing)]
+    control = not_in_order(case)
+    if (
+        control is not None
+        or not case.reward.size
+        or [one for one in facts if one.verdict == "collapsed" and one.fires]
+    ):
+        facts = [one._replace(score=min(one.score, 0.99)) if one.verdict == "stalled" else one for one in facts]
+    facts.sort(key=lambda one: (not one.fires, _RANK.get(one.verdict, len(_RANK)), -one.score))
+    fell = [one for one in facts if one.verdict in ("collapsed", "dynamical_instability") and one.fires]
+    used = {role for rule in asked for role in rule.roles} | {"zero_std_frac", "lr"}
     return Report(
         name,
         outcome_of(case, facts),
@@ -163,21 +143,22 @@ def report(
         _notes(case, facts),
         (*traps, *_traps(case)),
         (*curve.notes, *_ages(case)),
-        tuple(dict.fromkeys(absent)),
-        tuple(dict.fromkeys(short)),
-        (*(curve.series[role].key for role in COLUMNS if role in curve.series and role not in used), *curve.unread),
-        tuple(role for role in ("reward", "eval", *COLUMNS) if case.rows(role) and role in {*used, "reward", "eval"}),
-        () if fell is None else tuple(timing.moves(curve, fell.window[0])),
-        not_in_order(curve) if control else None,
+        tuple(dict.fromkeys([one.what for one in missing if not one.logged])),
+        tuple(dict.fromkeys([one.what for one in missing if one.logged])),
+        (*[curve.series[role].key for role in COLUMNS if role in curve.series and role not in used], *curve.unread),
+        tuple(timing.moves(curve, fell[0].window[0])) if fell else (),
+        control,
     )
 
 
 def _notes(case: Case, facts: list[Fact]) -> dict[str, str]:
     """Verdict -> why it is a note: every fact of it says so, or it is a means and no harm shows."""
-    fired = [one for one in facts if one.fires]
     by_name: dict[str, list[Fact]] = {}
-    for one in fired:
-        by_name.setdefault(one.verdict, []).append(one)
+    for one in facts:
+        if one.fires:
+            by_name.setdefault(one.verdict, []).append(one)
+    if not by_name:
+        return {}
     own = {
         name: found[0].note for name, found in by_name.items() if name not in _MEANS and all(one.note for one in found)
     }
@@ -218,7 +199,7 @@ def _traps(case: Case) -> tuple[str, ...]:
             "the clipped fraction is 0, as it must be where one update is made per batch: the ratio is always 1"
         )
     spread = case.curve.series.get("reward_std")
-    if spread is not None and spread.framework == "TRL":
+    if spread is not None and case.curve.framework == "TRL":
         found.append("TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0")
     if case.curve.step_unit == "unknown":
         found.append("the log does not tell whether a step is an optimiser step or a rollout cycle")
@@ -283,46 +264,39 @@ def _fact_text(one: Fact, notes: Mapping[str, str], whole: bool) -> str:
 def row(found: Report, curve: Curve) -> dict[str, Any]:
     """The same as numbers; what is no finite number is null."""
     sources = {rule.name: rule for rule in rules()}
-    return {
-        "log": found.name,
-        "path": curve.source,
-        "reward_key": curve.reward_series.key or None,
-        "n_points": int(curve.reward.size),
-        "outcome": {
-            "what": found.outcome.what,
-            "change": finite(found.outcome.change),
-            "error": finite(found.outcome.error),
-            "p": finite(found.outcome.p),
-            "text": found.outcome.text,
-        },
-        "verdict": list(found.verdict),
-        "notes": dict(found.notes),
-        "evidence": [
-            {
-                "rule": one.rule,
-                "verdict": one.verdict,
-                "fires": one.fires,
-                "value": finite(one.value),
-                "limit": finite(one.limit),
-                "unit": one.unit,
-                "window": [finite(end) for end in one.window],
-                "rows": int(one.rows),
-                "text": one.text,
-                "formula": sources[one.rule].formula,
-                "source": sources[one.rule].source,
-            }
-            for one in found.facts
-        ],
-        "moved_first": [{"key": one.key, "step": one.step} for one in found.moved],
-        "traps": list(found.traps),
-        "remarks": list(found.remarks),
-        "logged_and_not_judged": [*found.too_short, *found.not_judged],
-        "not_logged": list(found.not_logged),
-        "next": found.next,
-        "recognised": list(curve.recognised),
-    }
+    shown = ("rule", "verdict", "fires", "value", "limit", "unit", "window", "rows", "text")
+    evidence = [
+        {name: getattr(one, name) for name in shown}
+        | {"formula": sources[one.rule].formula, "source": sources[one.rule].source}
+        for one in found.facts
+    ]
+    made: dict[str, Any] = plain(
+        {
+            "log": found.name,
+            "path": curve.source,
+            "reward_key": curve.reward_series.key or None,
+            "n_points": curve.reward.size,
+            "outcome": vars(found.outcome),
+            "verdict": found.verdict,
+            "notes": found.notes,
+            "evidence": evidence,
+            "moved_first": [{"key": one.key, "step": one.step} for one in found.moved],
+            "traps": found.traps,
+            "remarks": found.remarks,
+            "logged_and_not_judged": [*found.too_short, *found.not_judged],
+            "not_logged": found.not_logged,
+            "next": found.next,
+            "recognised": curve.recognised,
+        }
+    )
+    return made
 
 
-def finite(value: float | None) -> float | None:
-    """`value`, None where it is no finite number: JSON has no other."""
-    return None if value is None or not math.isfinite(value) else float(value)
+def plain(value: Any) -> Any:
+    """As JSON has it: lists, dictionaries, Python's numbers; None for what is no finite number."""
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and not math.isfinite(value) else value

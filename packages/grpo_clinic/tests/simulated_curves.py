@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from grpo_clinic.fitting import engine
 from grpo_clinic.fitting.shapes import SHAPES
 
 
@@ -14,6 +15,11 @@ class Truth:
     plateau: np.ndarray
     amplitude: np.ndarray
     theta: np.ndarray
+
+
+def fitted(law, time, rewards):
+    """The fit of one law to each curve [C, T]."""
+    return [engine.fit(SHAPES[law], time, one) for one in rewards]
 
 
 def noise(rng, count, points, rho):

@@ -1,11 +1,8 @@
 """The numbers by which laws are chosen, mixed and carried ahead, each by a calculation of its own."""
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
-from grpo_clinic.fitting import SHAPES, engine, fit_many
-from simulated_curves import simulate
+from grpo_clinic.fitting import fit_curve
+from simulated_curves import fitted, simulate
 
 LAWS = ("constant", "single_exponential", "softmax_law")
 """Standard deviations from the centre of a normal to the ends of its 90 % interval."""
@@ -15,7 +12,7 @@ LAWS = ("constant", "single_exponential", "softmax_law")
 def test_aicc_counts_every_number_of_the_law_and_of_the_noise(points):
     """2 k n/(n - k - 1) - 2 ln L, k counted in the table of estimates, where two numbers follow from the others."""
     truth = simulate("single_exponential", 1, points, seed=1)
-    for law, fit in fit_many(truth.time, truth.reward, LAWS)[0].laws.items():
+    for law, fit in fit_curve(truth.time, truth.reward[0], LAWS).laws.items():
         k = len(fit.parameters.keys() - {"initial", "tau_95"})
         expected = 2 * k * points / (points - k - 1) - 2 * fit.log_likelihood
         assert fit.aicc == pytest.approx(expected, rel=1e-12), law
@@ -26,14 +23,5 @@ def test_degrees_of_freedom_are_points_less_what_the_mean_is_made_of(law, parame
     """Plateau; amplitude and time constant as well; amplitude, start and speed as well. Robust weights count points;
     to within half a parameter, because those of the constant law are one round older."""
     truth = simulate("single_exponential", 2, 30, seed=1)
-    surface = engine.fit(SHAPES[law], truth.time, truth.reward)
-    np.testing.assert_allclose(surface.freedom, surface.weights.sum(axis=-1) - parameters, atol=0.5)
-
-
-def test_akaike_weights_are_shares_of_the_likelihood():
-    """Laws of equally many numbers: likelihoods of 6, 3 and 1."""
-    scores = 7 - 2 * np.log([6.0, 3.0, 1.0])
-    truth = simulate("single_exponential", 1, 20, seed=1)
-    fit = fit_many(truth.time, truth.reward, LAWS)[0]
-    laws = {law: replace(fit.laws[law], aicc=float(score)) for law, score in zip(LAWS, scores, strict=True)}
-    assert list(replace(fit, laws=laws).weights.values()) == pytest.approx([0.6, 0.3, 0.1])
+    for surface in fitted(law, truth.time, truth.reward):
+        assert surface.freedom == pytest.approx(surface.weights.sum() - parameters, abs=0.5)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from grpo_clinic.fitting import SHAPES, fit_many, surface
+from grpo_clinic.fitting import SHAPES, engine, fit_curve
 from grpo_clinic.readers import Curve, RewardScale, Series
 from grpo_clinic.report import report
 from grpo_clinic.rules import Case
@@ -21,6 +21,10 @@ def curves():
     """Three of every law, 60 points, noise with autocorrelation 0.3."""
     truths = [simulate(law, 3, 60, rho=0.3, seed=41) for law in SHAPES]
     return truths[0].time, np.concatenate([truth.reward for truth in truths])
+
+
+def fits(time, rewards):
+    return [fit_curve(time, one) for one in rewards]
 
 
 def alike(found, wanted, offset=0.0, scale=1.0):
@@ -46,21 +50,20 @@ def same_fits(changed, plain, offset, scale):
 
 @pytest.fixture(scope="module")
 def plain():
-    return fit_many(*curves())
+    return fits(*curves())
 
 
 @pytest.mark.parametrize(("offset", "scale"), nightly_but(CHANGES[:1], CHANGES))
 def test_fits_do_not_depend_on_offset_and_scale(plain, offset, scale):
     time, rewards = curves()
-    same_fits(fit_many(time, offset + scale * rewards), plain, offset, scale)
+    same_fits(fits(time, offset + scale * rewards), plain, offset, scale)
 
 
 def test_a_fit_that_is_not_centred_would_be_caught(plain, monkeypatch):
     """The planted defect: without centring rounding is all that is left of the sums, and a constant wins."""
     time, rewards = curves()
-    ones = np.ones((3, 1))
-    monkeypatch.setattr(surface, "own_units", lambda reward: (0 * ones, ones))
-    spoiled = fit_many(time, 1e6 + rewards[:3])
+    monkeypatch.setattr(engine, "own_units", lambda reward: (0.0, 1.0))
+    spoiled = fits(time, 1e6 + rewards[:3])
     assert any(one.best.law != wanted.best.law for one, wanted in zip(spoiled, plain[:3], strict=True))
 
 

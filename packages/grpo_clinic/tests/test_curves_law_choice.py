@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from grpo_clinic.fitting import engine, fit_many, likelihood
+from grpo_clinic.fitting import engine, fit_curve, likelihood
 from settings import nightly_but
 from simulated_curves import simulate
 
@@ -16,7 +16,7 @@ def clearly_wrong(answers: int, curves: int) -> float:
     truth = simulate("softmax_law", curves, POINTS, seed=11)
     success = 0.99 + 0.85 * (truth.mean - truth.plateau[:, None]) / truth.amplitude[:, None]
     reward = np.random.default_rng(12).binomial(answers, success) / answers
-    fits = [one.laws for one in fit_many(truth.time, reward, ("softmax_law", "oscillator"))]
+    fits = [fit_curve(truth.time, one, ("softmax_law", "oscillator")).laws for one in reward]
     return float(np.mean([one["softmax_law"].aicc - one["oscillator"].aicc > CLEAR for one in fits]))
 
 
@@ -32,8 +32,8 @@ def test_weights_of_each_law_s_own_let_the_wrong_one_win(monkeypatch):
 
     def weighted(innovations, log_volume):
         weights = likelihood.robust_weights(innovations)
-        squares = np.sum(weights * innovations**2, axis=-1) / weights.sum(axis=-1)
-        return -0.5 * (log_volume + innovations.shape[-1] * np.log(2 * np.pi * squares))
+        squares = np.sum(weights * innovations**2) / weights.sum()
+        return -0.5 * (log_volume + innovations.size * np.log(2 * np.pi * squares))
 
     monkeypatch.setattr(engine.likelihood, "robust_log_likelihood", weighted)
     assert clearly_wrong(8, 200) > 0.2

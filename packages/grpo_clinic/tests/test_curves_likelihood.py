@@ -17,39 +17,35 @@ def _covariance(rho):
 @pytest.mark.parametrize("rho", [0.0, 0.4, 0.9])
 @pytest.mark.parametrize("rising", [True, False])
 def test_differences_are_generalised_least_squares(rho, rising):
-    """Plateau, amplitude, residual sum, inverse matrix and determinants of X' V^-1 X and V; deviance of two curves."""
-    reward = np.random.default_rng(1).normal(size=(2, TIME.size))
+    """Plateau, amplitude, residual sum, inverse matrix and determinants of X' V^-1 X and V; the deviance."""
+    y = np.random.default_rng(1).normal(size=TIME.size)
     growth = np.stack((-np.exp(-TIME / 3), -np.exp(-TIME / 6)))
     inverse = np.linalg.inv(_covariance(rho))
-    found = likelihood.solve(
-        likelihood.Whitening(TIME, reward, growth if rising else None, np.array([rho])), np.ones_like(reward)
-    )
-    lowest = []
-    for c, y in enumerate(reward):
-        expected = []
-        for m, g in enumerate(growth if rising else growth[:1]):
-            design = np.stack((np.ones_like(TIME), g), axis=-1)[:, : 2 if rising else 1]
-            square = design.T @ inverse @ design
-            best = np.linalg.solve(square, design.T @ inverse @ y)
-            rest = y - design @ best
-            spread = np.zeros((2, 2))
-            spread[: best.size, : best.size] = np.linalg.inv(square)
-            numbers = [*[*best, 0.0][:2], rest @ inverse @ rest, spread[0, 0], spread[0, 1], spread[1, 1]]
-            got = [getattr(found, name)[0, c, m] for name in ("plateau", "amplitude", "squares", "v11", "v12", "v22")]
-            np.testing.assert_allclose(got, numbers, rtol=1e-9, atol=1e-12)
-            assert found.log_determinant[0, c, m] == pytest.approx(np.linalg.slogdet(square)[1], abs=1e-9)
-            expected.append((numbers[2], found.log_determinant[0, c, m]))
-        volume = np.linalg.slogdet(_covariance(rho))[1]
-        assert found.log_volume[0, c] == pytest.approx(volume, abs=1e-9)
-        lowest.append([volume + min(expected)[1] + (5.0 + c) * np.log(square) for square, _ in expected])
-    np.testing.assert_allclose(likelihood.deviance(found, np.array([5.0, 6.0]))[0], lowest, rtol=1e-9)
+    found = likelihood.solve(TIME, y, growth if rising else None, np.ones_like(y), np.array([rho]))
+    expected = []
+    for m, g in enumerate(growth if rising else growth[:1]):
+        design = np.stack((np.ones_like(TIME), g), axis=-1)[:, : 2 if rising else 1]
+        square = design.T @ inverse @ design
+        best = np.linalg.solve(square, design.T @ inverse @ y)
+        rest = y - design @ best
+        spread = np.zeros((2, 2))
+        spread[: best.size, : best.size] = np.linalg.inv(square)
+        numbers = [*[*best, 0.0][:2], rest @ inverse @ rest, spread[0, 0], spread[0, 1], spread[1, 1]]
+        got = [getattr(found, name)[0, m] for name in ("plateau", "amplitude", "squares", "v11", "v12", "v22")]
+        np.testing.assert_allclose(got, numbers, rtol=1e-9, atol=1e-12)
+        assert found.log_determinant[0, m] == pytest.approx(np.linalg.slogdet(square)[1], abs=1e-9)
+        expected.append((numbers[2], found.log_determinant[0, m]))
+    volume = np.linalg.slogdet(_covariance(rho))[1]
+    assert found.log_volume[0] == pytest.approx(volume, abs=1e-9)
+    lowest = [volume + min(expected)[1] + 5.0 * np.log(square) for square, _ in expected]
+    np.testing.assert_allclose(found.deviance(5.0)[0], lowest, rtol=1e-9)
 
 
 def test_the_robust_likelihood_is_huber_s_density_at_its_likeliest_scale():
     """Without outliers that of a normal; with two of them the largest over scales, found by a search (1e-8)."""
     drawn = np.random.default_rng(2).normal(size=30)
     plain, outliers = np.clip(drawn, -2, 2), np.concatenate((drawn[:28], [9.0, -7.0]))
-    found = likelihood.robust_log_likelihood(np.stack((plain, outliers)), np.array([0.7, 0.7]))
+    found = [likelihood.robust_log_likelihood(one, 0.7) for one in (plain, outliers)]
     assert found[0] == pytest.approx(stats.norm.logpdf(plain, scale=np.sqrt(np.mean(plain**2))).sum() - 0.35)
 
     def cost(log_scale):
@@ -63,23 +59,8 @@ def test_weights_are_one_up_to_two_and_a_half_robust_deviations():
     """The middle of 101 even points is 0, half of them lie within 25: a deviation of 25 * 1.4826."""
     values = np.arange(-50.0, 51.0)
     far = np.append(values, [400.0, -400.0])
-    weights = likelihood.robust_weights(far[None])[0]
+    weights = likelihood.robust_weights(far)
     spread = 1.4826 * np.median(np.abs(far))
     np.testing.assert_allclose(weights, np.minimum(1, 2.5 * spread / np.maximum(np.abs(far), 1)))
     assert (weights[:101] == 1).all()
     assert (weights[101:] < 0.3).all()
-
-
-def test_what_is_kept_is_what_is_made_anew(monkeypatch):
-    """Two rounds of weights, to the last bit, with the whitened shapes kept and made every time."""
-    rng = np.random.default_rng(3)
-    reward, growth = rng.normal(size=(2, TIME.size)), rng.normal(size=(5, TIME.size))
-    weights = rng.uniform(0.2, 1, size=(2, 2, TIME.size))
-
-    def rounds():
-        whitening = likelihood.Whitening(TIME, reward, growth, likelihood.RHO)
-        return [likelihood.solve(whitening, one).squares.tobytes() for one in weights]
-
-    kept = rounds()
-    monkeypatch.setattr(likelihood, "_KEPT", 0)
-    assert rounds() == kept

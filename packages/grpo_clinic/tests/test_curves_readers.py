@@ -22,7 +22,6 @@ def test_the_written_run_comes_back_without_any_option(tmp_path, name):
     np.testing.assert_allclose(curve.reward, logs.REWARD, rtol=1e-12)
     np.testing.assert_array_equal(curve.step, logs.STEP)
     assert any(text.startswith("format: ") for text in curve.recognised)
-    assert "reward" in curve.provenance
     if "entropy" in curve.series:
         np.testing.assert_allclose(curve.column("entropy"), logs.ENTROPY + (0.05 if name == "typed.jsonl" else 0))
 
@@ -37,14 +36,12 @@ def test_evaluation_rows_become_a_second_series(tmp_path, name):
     assert {step: pytest.approx(value) for step, value in expected.items()}.items() <= found.items()
 
 
-def test_frameworks_units_and_versions_are_named(tmp_path):
+def test_frameworks_and_units_are_named(tmp_path):
     logs.trainer_state(tmp_path / "a.json")
     logs.verl_console(tmp_path / "b.log")
     trl, verl = one(tmp_path / "a.json"), one(tmp_path / "b.log")
     assert (trl.framework, trl.step_unit) == ("TRL", "optimiser step")
     assert (verl.framework, verl.step_unit) == ("verl", "rollout cycle")
-    assert "since 2025-07" in " ".join(trl.recognised)
-    assert "v0.24" in trl.provenance["reward_std"]
 
 
 def test_steps_are_converted_with_the_refresh_interval(tmp_path):
@@ -58,7 +55,7 @@ def test_steps_are_converted_with_the_refresh_interval(tmp_path):
     logs.wide_csv(tmp_path / "c.csv")
     with pytest.raises(ValueError, match="step_unit"):
         one(tmp_path / "c.csv").in_unit("rollout cycle", 2)
-    assert one(tmp_path / "c.csv", step_unit="rollout cycle").in_unit("optimiser step", 2).step[0] == 2
+    assert one(tmp_path / "c.csv", step_unit="rollout_cycle").in_unit("optimiser step", 2).step[0] == 2
 
 
 def test_a_row_filter_chooses_the_rows_of_the_reward(tmp_path):
@@ -116,12 +113,12 @@ def test_strings_null_nan_and_wrapped_numbers(tmp_path):
 
 def test_the_scale_is_given_or_said_to_be_estimated(tmp_path):
     logs.wide_csv(tmp_path / "c.csv")
-    guessed, told = one(tmp_path / "c.csv"), one(tmp_path / "c.csv", scale=(0, 2))
+    guessed, told = one(tmp_path / "c.csv"), one(tmp_path / "c.csv", reward_scale=(0, 2))
     assert (guessed.scale.low, guessed.scale.high, guessed.scale.given) == (0, 1, False)
     assert "estimated" in guessed.scale.text
     assert (told.scale.high, told.scale.given) == (2, True)
-    with pytest.raises(ValueError, match="scale"):
-        one(tmp_path / "c.csv", scale=(2, 0))
+    with pytest.raises(ValueError, match="reward_scale"):
+        one(tmp_path / "c.csv", reward_scale=(2, 0))
 
 
 def test_an_evaluation_curve_is_read_where_there_is_nothing_else(tmp_path):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import written_logs as logs
 from grpo_clinic.readers import columns, read
-from grpo_clinic.readers.steps import schedule_units
 
 
 def console(path, rates, interval, total, shown=None, keep=None):
@@ -34,6 +33,14 @@ def test_warm_up_then_decay_in_four_digits(tmp_path):
     np.testing.assert_array_equal(curve.step, step)
 
 
+def test_differences_of_learning_rates_that_overflow_are_no_schedule(tmp_path):
+    """Without a warning: the largest quotient and the largest difference are beyond a float."""
+    for rates in ([1e-320, 2e-320, 3e-320, 1e300], [-1e308, 1e308, -1e308, 1e308, 1.5e308]):
+        console(tmp_path / "x.log", rates, 1, len(rates))
+        (curve,) = read(tmp_path / "x.log")
+        np.testing.assert_array_equal(curve.step, np.arange(1, len(rates) + 1))
+
+
 def test_of_a_run_that_warmed_up_for_long_only_the_decay_tells_the_end(tmp_path):
     """Half of 200 steps are warm-up, and the log ends at step 150: 20 rows rise, 10 fall, one row per 5 steps."""
     step = 5 * np.arange(1, 31)
@@ -61,10 +68,9 @@ def test_without_any_clue_the_step_is_the_row_and_that_is_said(tmp_path):
     np.testing.assert_array_equal(curve.step, 10 * logs.STEP)
 
 
-def test_only_linear_schedules_are_counted():
-    assert schedule_units(1e-5 * np.cos(np.linspace(0, 1.5, 50))) is None
-    assert schedule_units(np.full(50, 1e-5)) is None
-    np.testing.assert_array_equal(schedule_units(np.array([10.0, 9, 8, 7, 4, 3])), [1, 2, 3, 4, 7, 8])
+def thinned(value):
+    step = np.arange(float(value.size))
+    return columns.series_of(step, value, np.ones(value.size, bool), "reward", thin=True)[0]
 
 
 @pytest.mark.parametrize("tread", [2, 5, 10])
@@ -72,9 +78,7 @@ def test_a_forward_filled_series_is_thinned_to_what_was_logged(tread):
     """Also with two equal neighbours among the logged values and a first tread that is cut off."""
     logged = np.random.default_rng(0).normal(size=40)
     logged[7] = logged[8]
-    filled = np.repeat(logged, tread)[1:]
-    assert columns.stride(filled) == tread
-    np.testing.assert_array_equal(filled[columns.first_of_each_tread(filled, tread)], logged)
+    np.testing.assert_array_equal(thinned(np.repeat(logged, tread)[1:]).value, logged)
 
 
 def test_coarse_honest_rewards_are_no_staircase():
@@ -83,8 +87,8 @@ def test_coarse_honest_rewards_are_no_staircase():
     for answers in (8, 2, 1):
         for probability in (0.5, 0.9, 0.98):
             for _ in range(220):
-                assert columns.stride(rng.binomial(answers, probability, 60) / answers) == 1
-    assert columns.stride(np.zeros(50)) == 1
+                assert thinned(rng.binomial(answers, probability, 60) / answers).value.size == 60
+    assert thinned(np.zeros(50)).value.size == 50
 
 
 def test_a_staircase_log_is_thinned_and_says_so(tmp_path):
@@ -95,23 +99,3 @@ def test_a_staircase_log_is_thinned_and_says_so(tmp_path):
     assert "forward-filled" in " ".join(curve.notes)
     (curve,) = read(tmp_path / "x.csv", thin=False)
     assert curve.step.size == 300
-
-
-@pytest.mark.parametrize("linear", [True, False])
-def test_a_run_that_was_taken_up_again_goes_back_to_the_step_of_its_checkpoint(tmp_path, linear):
-    """Steps 1 to 60, then 41 to 100: the epochs go back, and the steps with them, whatever the learning rate."""
-    step = np.r_[1:61, 41:101]
-    rates = 1e-6 * (1 - step / 100) if linear else np.full(step.size, 1e-6)
-    rows = [f"{{'reward': {s / 100}, 'loss': 0.1, 'learning_rate': {r:.6e}, 'epoch': {s / 50:.2f}}}"
-            for s, r in zip(step, rates, strict=True)]  # fmt: skip
-    (tmp_path / "x.log").write_text("Total optimization steps = 100\n" + "\n".join(rows) + "\n")
-    (curve,) = read(tmp_path / "x.log")
-    np.testing.assert_array_equal(curve.step, np.arange(1, 101))
-    np.testing.assert_allclose(curve.reward, np.arange(1, 101) / 100)
-    assert "taken up again 1 times" in " ".join(curve.notes)
-
-
-def test_learning_rates_whose_differences_overflow_are_no_schedule():
-    """Without a warning: the largest quotient and the largest difference are beyond a float."""
-    for rates in ([1e-320, 2e-320, 3e-320, 1e300], [-1e308, 1e308, -1e308, 1e308, 1.5e308]):
-        assert schedule_units(np.array(rates)) is None

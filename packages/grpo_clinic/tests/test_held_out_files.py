@@ -41,8 +41,8 @@ def test_results_are_joined_by_step_with_their_origin():
     (curve,) = read(write_run(), eval_path=write_results())
     assert curve.eval.step.tolist() == AT
     assert curve.eval.value.tolist() == FOLLOWS
-    assert "lr=1 eval.json" in curve.provenance["eval"]
-    assert "accuracy" in curve.provenance["eval"]
+    assert curve.eval.key == "accuracy"
+    assert "from lr=1 eval.json" in curve.eval.notes
     assert any("lr=1 eval.json" in note for note in curve.notes)
     np.testing.assert_array_equal(curve.reward, read("run.json")[0].reward)
 

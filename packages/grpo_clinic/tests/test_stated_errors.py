@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from grpo_clinic.fitting import SHAPES, engine, fit_many, quality
+from grpo_clinic.fitting import fit_curve
+from grpo_clinic.fitting.results import noise_errors
 from grpo_clinic.readers import epochs
-from simulated_curves import simulate
+from simulated_curves import fitted, simulate
 
 COUNT = 300
 ALLOWED = 5 / np.sqrt(2 * COUNT)
@@ -18,8 +19,8 @@ def test_errors_of_the_noise_are_its_scatter(points, rho):
     rounding, one of white noise, and one over n instead of its root."""
     truth = np.random.default_rng(4).uniform(0, 0.8, COUNT) if rho is None else np.full(COUNT, rho)
     made = simulate("constant", COUNT, points, rho=truth, seed=3)
-    surface = engine.fit(SHAPES["constant"], made.time, made.reward)
-    found = quality.noise_errors(surface)
+    every = [noise_errors(one) for one in fitted("constant", made.time, made.reward)]
+    found = {name: np.transpose([one[name] for one in every]) for name in ("sigma", "rho")}
 
     def scatter(name, error):
         gap = found[name][0] - (truth if name == "rho" else 0.05)
@@ -28,7 +29,7 @@ def test_errors_of_the_noise_are_its_scatter(points, rho):
     for name, (_, error) in found.items():
         assert scatter(name, error) == pytest.approx(1, abs=ALLOWED), name
         assert scatter(name, error / np.sqrt(points)) > 1 + ALLOWED
-    plain = np.sqrt((1 - surface.rho**2) / points)
+    plain = np.sqrt((1 - found["rho"][0] ** 2) / points)
     if rho is None:
         assert scatter("rho", plain) > 1 + ALLOWED
     if rho == 0.5:
@@ -40,7 +41,7 @@ def test_intervals_and_stated_errors_have_the_width_of_the_scatter(level):
     """300 exponentials of 120 points under white noise, seed 5: intervals cover at their level within 5 standard
     errors, both ways; (estimate - truth)/(stated error) has the scatter 1. Planted: the interval of another level."""
     made = simulate("single_exponential", COUNT, 120, sigma=0.03, seed=5)
-    fits = fit_many(made.time, made.reward, laws=("single_exponential",), level=level)
+    fits = [fit_curve(made.time, one, ("single_exponential",), level) for one in made.reward]
     truths = {"plateau": made.plateau, "amplitude": made.amplitude, "delay": np.exp(made.theta[:, 0])}
     for name, truth in truths.items():
         numbers = [one.laws["single_exponential"].parameters[name] for one in fits]

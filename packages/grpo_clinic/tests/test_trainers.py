@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from grpo_clinic.trainers import TRAINERS, load, recipe_of
+from grpo_clinic.trainers import TRAINERS, recipe_of
 from written_configs import TRL, VERL, understood
 
 # Text, trainer, updates per batch by the arithmetic in the comment, G.
@@ -88,9 +88,9 @@ def test_references_of_hydra(tmp_path):
 def test_folders_and_what_is_not_there(tmp_path):
     (tmp_path / "run" / ".hydra").mkdir(parents=True)
     (tmp_path / "run" / ".hydra" / "config.yaml").write_text(VERL)
-    assert recipe_of(load(str(tmp_path / "run"))).trainer == "verl"
+    assert recipe_of(str(tmp_path / "run")).trainer == "verl"
     (tmp_path / "bare").mkdir()
     with pytest.raises(ValueError, match=r"got none of these"):
-        load(str(tmp_path / "bare"))
+        recipe_of(str(tmp_path / "bare"))
     with pytest.raises(ValueError, match="No such file"):
-        load(str(tmp_path / "missing.yaml"))
+        recipe_of(str(tmp_path / "missing.yaml"))

@@ -1,6 +1,6 @@
 """Configurations of trainers as tests write them."""
 
-from grpo_clinic.trainers import load, recipe_of
+from grpo_clinic.trainers import recipe_of
 
 VERL = """
 data: {train_batch_size: 512}
@@ -21,4 +21,4 @@ def understood(tmp_path, text, name="config.yaml"):
     """What is read from a file with this text."""
     path = tmp_path / name
     path.write_text(text)
-    return recipe_of(load(str(path)))
+    return recipe_of(str(path))

@@ -92,13 +92,6 @@ def columns_json(path: Path) -> None:
     path.write_text(json.dumps({"step": STEP.tolist(), "reward": REWARD.tolist(), "entropy": ENTROPY.tolist()}))
 
 
-def metric_step_json(path: Path) -> None:
-    series = {"train/reward": REWARD, "train/entropy": ENTROPY}
-    path.write_text(
-        json.dumps({k: {str(s): v for s, v in zip(STEP.tolist(), x, strict=True)} for k, x in series.items()})
-    )
-
-
 def nested_json(path: Path) -> None:
     rows = [{"step": int(s), "train_reward": float(r)} for s, r in zip(STEP, REWARD, strict=True)]
     path.write_text(json.dumps({"my_run": {"reward_key": "critic/score/mean", "n": N, "merged": rows}}))
@@ -171,7 +164,6 @@ WRITERS = {
     "verl.jsonl": verl_file,
     "typed.jsonl": typed_jsonl,
     "columns.json": columns_json,
-    "metric_step.json": metric_step_json,
     "nested.json": nested_json,
     "wide.csv": wide_csv,
     "long.csv": long_csv,

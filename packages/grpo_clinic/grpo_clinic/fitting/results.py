@@ -1,21 +1,21 @@
 """What a fit says, in numbers with uncertainties: every law, the one preferred, and what cannot be known."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from grpo_clinic import _checks
-from grpo_clinic.fitting import engine, intervals, quality
+from grpo_clinic.fitting import engine, intervals
+from grpo_clinic.fitting.engine import LikelihoodSurface
+from grpo_clinic.fitting.likelihood import RHO
 from grpo_clinic.fitting.shapes import SHAPES, UNITS
-from grpo_clinic.fitting.surface import LikelihoodSurface
 from grpo_clinic.readers.limits import FEWEST_POINTS
-from grpo_clinic.readers.record import Curve, Floats
+from grpo_clinic.readers.record import Floats
 
-_CHUNK = 3_000_000
-"""Numbers in one array of a fit: what more curves than that need is fitted in parts."""
 _WIDEST = 2.0
 """Ranges of the curve: a plateau whose interval is wider is not identified."""
+LITTLE = 0.5
+"""Share of the explainable variance below which no law is said to describe a curve."""
 OVERSHOOT = 0.69
 """Damping ratio at which the oscillator passes its plateau by 5 % of the gain, exp(-pi zeta/sqrt(1 - zeta^2))."""
 MARGIN = 4.0
@@ -40,7 +40,7 @@ class FittedNumber:
     @property
     def bounded(self) -> bool:
         """Whether the curve bounds it on both sides."""
-        return bool(np.isfinite(self.standard_error) and np.isfinite(self.low) and np.isfinite(self.high))
+        return bool(np.isfinite((self.standard_error, self.low, self.high)).all())
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,8 @@ class LawFit:
 class CurveFit:
     """All laws on one curve, the one with the smallest AICc first in `ranked`."""
 
-    name: str
     n_points: int
     laws: dict[str, LawFit]
-    notes: tuple[str, ...] = field(default=())
 
     @property
     def ranked(self) -> list[str]:
@@ -94,158 +92,141 @@ class CurveFit:
             return monotone[0]
         return first
 
-    @property
-    def weights(self) -> dict[str, float]:
-        """Akaike weights: exp(-difference of AICc / 2), summing to 1."""
-        smallest = self.laws[self.ranked[0]].aicc
-        raw = {law: float(np.exp(-0.5 * (one.aicc - smallest))) for law, one in self.laws.items()}
-        return {law: weight / sum(raw.values()) for law, weight in raw.items()}
 
+def fit_curve(step: Floats, reward: Floats, laws: tuple[str, ...] = tuple(SHAPES), level: float = 0.9) -> CurveFit:
+    """Fit the named laws to rewards [T] at steps [T], their intervals at this level of confidence.
 
-def fit_curve(curve: Curve, laws: tuple[str, ...] = tuple(SHAPES), level: float = 0.9) -> CurveFit:
-    """Fit the named laws to one run. Raises ValueError below 8 points or for an unknown law."""
-    (one,) = fit_many(curve.step, curve.reward[None], laws, names=(curve.name,), level=level)
-    return one
-
-
-def fit_many(
-    step: Floats,
-    rewards: Floats,
-    laws: tuple[str, ...] = tuple(SHAPES),
-    names: tuple[str, ...] = (),
-    level: float = 0.9,
-) -> list[CurveFit]:
-    """Fit the named laws to C runs [C, T] logged at the same steps [T], vectorised over runs and shapes.
-
-    `level` is the confidence of the intervals. Raises ValueError for fewer than 8 points, steps that do not increase,
-    values that are not finite, or unknown laws.
+    Raises ValueError for fewer than 8 points, steps that do not increase, values that are not finite, unknown laws.
     """
-    time, rewards = _arguments(step, rewards, laws)
-    fits: list[dict[str, LawFit]] = [{} for _ in rewards]
-    noise = quality.noise_variance(rewards)
-    for law in laws:
-        size = max(int(_CHUNK / (max(len(SHAPES[law].grid(time)), time.size) * 13)), 1)
-        for start in range(0, len(rewards), size):
-            surface = engine.fit(SHAPES[law], time, rewards[start : start + size])
-            part = slice(start, start + size)
-            for place, one in enumerate(_law_fits(surface, rewards[part], noise[part], level)):
-                fits[start + place][law] = one
-    labels = names or tuple(f"curve {i}" for i in range(len(rewards)))
-    return [CurveFit(label, time.size, found) for label, found in zip(labels, fits, strict=True)]
-
-
-def _arguments(step: Floats, rewards: Floats, laws: tuple[str, ...]) -> tuple[Floats, Floats]:
     for law in laws:
         _checks.choice("laws", law, SHAPES)
-    step, rewards = np.asarray(step, float), np.atleast_2d(np.asarray(rewards, float))
+    step, reward = np.asarray(step, float), np.asarray(reward, float)
     _checks.require(step.size >= FEWEST_POINTS, "points", f"at least {FEWEST_POINTS} to fit a law", int(step.size))
-    _checks.require(rewards.shape[-1] == step.size, "rewards", f"[curves, {step.size}]", rewards.shape)
+    _checks.require(reward.shape == step.shape, "rewards", f"[{step.size}]", reward.shape)
     _checks.require(bool(np.all(np.diff(step) > 0)), "step", "increasing numbers", "others")
-    _checks.require(bool(np.all(np.isfinite(rewards))), "rewards", "finite numbers", "others")
-    return step - step[0], rewards
+    _checks.require(bool(np.all(np.isfinite(reward))), "rewards", "finite numbers", "others")
+    surfaces = {law: engine.fit(SHAPES[law], step - step[0], reward) for law in laws}
+    return CurveFit(step.size, {law: _law_fit(one, reward, level) for law, one in surfaces.items()})
 
 
-def _law_fits(surface: LikelihoodSurface, rewards: Floats, noise: Floats, level: float) -> list[LawFit]:
-    table = _estimates(surface, level)
-    status = _status(surface, rewards, table)
-    aicc = quality.aicc(surface)
-    plain = quality.r_squared(rewards, surface.fitted)
-    explainable = quality.r_squared_explainable(rewards, surface.fitted, noise)
-    return [
-        LawFit(
-            law=surface.shape.name,
-            parameters={name: _estimate(row, c, UNITS[name]) for name, row in table.items()},
-            log_likelihood=float(surface.log_likelihood[c]),
-            aicc=float(aicc[c]),
-            r_squared=float(plain[c]),
-            r_squared_explainable=float(explainable[c]),
-            fitted=surface.fitted[c],
-            status=status[c],
-        )
-        for c in range(len(rewards))
-    ]
+def _law_fit(surface: LikelihoodSurface, reward: Floats, level: float) -> LawFit:
+    numbers = _numbers(surface, level)
+    residual, total = (float(np.sum(values**2)) for values in (reward - surface.fitted, reward - reward.mean()))
+    explainable = total - (reward.size - 1) * _noise_variance(reward)
+    enough = explainable > 0.05 * max(total, 1e-300)
+    return LawFit(
+        law=surface.shape.name,
+        parameters=numbers,
+        log_likelihood=surface.log_likelihood,
+        aicc=surface.aicc,
+        r_squared=1 - residual / total if total > 0 else 0.0,
+        r_squared_explainable=min((total - residual) / explainable, 1.0) if enough else np.nan,
+        fitted=surface.fitted,
+        status=_status(surface, reward, numbers),
+    )
 
 
-def _estimates(surface: LikelihoodSurface, level: float) -> dict[str, tuple[Floats, Floats, Floats, Floats]]:
-    """name -> (value, low, high, standard error), each [C]."""
-    t = intervals.quantile(surface, level)
-    found: dict[str, tuple[Floats, Floats, Floats, Floats]] = {}
+def _noise_variance(reward: Floats) -> float:
+    """Variance of what changes from one logged point to the next: mean of (y_{i-1} - 2 y_i + y_{i+1})^2 / 6.
 
-    def put(name: str, value: Floats, interval: intervals.Interval) -> None:
-        found[name] = (value, interval.low, interval.high, (interval.high - interval.low) / (2 * t))
+    Smooth trends drop out (Gasser, Sroka and Jennen-Steinmetz 1986). Autocorrelated noise is underestimated by it, so
+    that the explainable part comes out too large rather than too small.
+    """
+    return float(np.mean((reward[:-2] - 2 * reward[1:-1] + reward[2:]) ** 2)) / 6
 
-    open_ended = quality.open_ended(surface)
+
+def _numbers(surface: LikelihoodSurface, level: float) -> dict[str, FittedNumber]:
+    t, shape = intervals.quantile(surface, level), surface.shape
+    found: dict[str, FittedNumber] = {}
+
+    def put(name: str, value: float, ends: intervals.Interval, below: bool = False, above: bool = False) -> None:
+        """A number; `below`, `above`: the curve does not bound it there."""
+        low = (-np.inf if name in ("start", "plateau") else 0.0) if below else ends[0]
+        high = np.inf if above else ends[1]
+        lost = (below or above) and name in shape.parameters
+        found[name] = FittedNumber(value, low, high, np.inf if lost else (high - low) / (2 * t), UNITS[name])
+
+    slow, rising = _open_ended(surface), surface.amplitude > 0
     plateau = intervals.linear(surface, 1.0, 0.0, level)
-    if surface.shape.size:
-        rising = surface.amplitude > 0
-        plateau = intervals.Interval(
-            np.where(open_ended & ~rising, -np.inf, plateau.low), np.where(open_ended & rising, np.inf, plateau.high)
+    put("plateau", surface.plateau, plateau, slow and not rising, slow and rising)
+    if shape.size:
+        first, here = (
+            shape.growth(surface.time[:1], theta[..., None, :])[..., 0] - 1 for theta in (surface.shapes, surface.theta)
         )
-    put("plateau", surface.plateau, plateau)
-    if surface.shape.size:
-        first = surface.shape.growth(surface.time[:1], surface.shapes[..., None, :])[..., 0] - 1
-        here = surface.shape.growth(surface.time[:1], surface.theta[:, None, :])[:, 0] - 1
         put("amplitude", surface.amplitude, intervals.linear(surface, 0.0, 1.0, level))
-        put("initial", surface.plateau + surface.amplitude * here, intervals.linear(surface, 1.0, first, level))
-        values, at_best = surface.shape.meaning(surface.shapes), surface.shape.meaning(surface.theta)
+        initial = surface.plateau + surface.amplitude * float(here)
+        put("initial", initial, intervals.linear(surface, 1.0, first, level))
+        values, at_best = shape.meaning(surface.shapes), shape.meaning(surface.theta)
         below, above = intervals.at_bounds(surface, level)
-        for place, name in enumerate(surface.shape.parameters):
-            interval = intervals.of_theta(surface, values[name], level)
-            least = -np.inf if name == "start" else 0.0
-            put(name, at_best[name], _opened(interval, below[:, place], above[:, place], least))
-            lost = below[:, place] | above[:, place]
-            found[name] = (*found[name][:3], np.where(lost, np.inf, found[name][3]))
-        gain = quality.time_to_gain(surface)
-        arrival = intervals.of_theta(surface, gain[1], level)
-        put("tau_95", gain[0], _opened(arrival, np.zeros_like(open_ended), open_ended, 0.0))
-    for name, (value, error) in quality.noise_errors(surface).items():
-        least = -1.0 if name == "rho" else 0.0
-        found[name] = (value, np.maximum(value - t * error, least), value + t * error, error)
+        for place, name in enumerate(shape.parameters):
+            ends = intervals.of_theta(surface, values[name], level)
+            put(name, float(at_best[name]), ends, bool(below[place]), bool(above[place]))
+        arrival = _time_to_gain(surface, surface.shapes)
+        ends = intervals.of_theta(surface, arrival, level)
+        put("tau_95", float(_time_to_gain(surface, surface.theta[None])[0]), ends, above=slow)
+    for name, (value, error) in noise_errors(surface).items():
+        low = max(value - t * error, -1.0 if name == "rho" else 0.0)
+        found[name] = FittedNumber(value, low, value + t * error, error, UNITS[name])
     return found
 
 
-def _estimate(row: tuple[Floats, Floats, Floats, Floats], c: int, unit: str) -> FittedNumber:
-    return FittedNumber(float(row[0][c]), float(row[1][c]), float(row[2][c]), float(row[3][c]), unit)
+def noise_errors(surface: LikelihoodSurface) -> dict[str, tuple[float, float]]:
+    """Noise parameter -> (value, asymptotic standard error).
+
+    AR(1) over n points: Var(rho) = (1 - rho^2)/n, and Var(sigma) = sigma^2 (1 + rho^2)/(1 - rho^2)/(2 n) for the
+    standard deviation sigma of the noise itself. rho is one of those that are tried: the variance of a rounding is
+    added, to sigma as well, which is that of the innovations over sqrt(1 - rho^2).
+    """
+    rho, sigma, n = surface.rho, surface.sigma, surface.time.size
+    wider, rounded = (1 + rho * rho) / (1 - rho * rho), float(RHO[1] - RHO[0]) / np.sqrt(12)
+    return {
+        "sigma": (sigma, float(sigma * np.hypot(np.sqrt(wider / (2 * n)), rounded * rho / (1 - rho * rho)))),
+        "rho": (rho, float(np.hypot(np.sqrt((1 - rho * rho) / n), rounded))),
+    }
 
 
-def _opened(interval: intervals.Interval, below: np.ndarray, above: np.ndarray, least: float) -> intervals.Interval:
-    """The interval, with `least` or infinity for an end that the curve does not bound."""
-    return intervals.Interval(np.where(below, least, interval.low), np.where(above, np.inf, interval.high))
-
-
-def _status(surface: LikelihoodSurface, rewards: Floats, table: Mapping[str, tuple[Floats, ...]]) -> list[str]:
-    """`ok`, or `not identifiable: ...` with the reason, for each curve."""
+def _open_ended(surface: LikelihoodSurface) -> bool:
+    """Whether shapes slower than the curve can tell are accepted: the plateau then has no bound on its far side."""
     if not surface.shape.size:
-        return ["ok"] * len(rewards)
-    span = np.quantile(rewards, 0.98, axis=-1) - np.quantile(rewards, 0.02, axis=-1)
-    open_ended = quality.open_ended(surface)
-    texts = []
-    for c in range(len(rewards)):
-        lost = []
-        if not table["plateau"][2][c] - table["plateau"][1][c] < _WIDEST * span[c]:
-            lost.append(f"plateau ({_why_no_plateau(surface, table, bool(open_ended[c]), c)})")
-        lost += [
-            f"{name} ({_open_end(table[name][1][c], table[name][2][c], name)})"
-            for name in surface.shape.parameters
-            if not np.isfinite(table[name][3][c])
-        ]
-        texts.append("not identifiable: " + ", ".join(lost) if lost else "ok")
-    return texts
+        return False
+    low, high = intervals.at_bounds(surface)
+    names = surface.shape.parameters
+    return bool(high[0] if "delay" in names else low[names.index("speed")])
 
 
-def _why_no_plateau(
-    surface: LikelihoodSurface, table: Mapping[str, tuple[Floats, ...]], open_ended: bool, c: int
-) -> str:
-    if not open_ended:
-        return f"interval above {_WIDEST:g} times the curve's range"
-    rate = "delay" if "delay" in surface.shape.parameters else "speed"
-    both = not table[rate][1][c] > 0 and not np.isfinite(table[rate][2][c])
-    return "fast and slow rises fit alike" if both else "the curve ends before it bends"
+def _time_to_gain(surface: LikelihoodSurface, theta: Floats, share: float = 0.95) -> Floats:
+    """Steps from the first point to `share` of the gain still ahead there, for shapes [M, q].
+
+    The last crossing, so that an overshoot does not count as arrival before it has decayed to within 1 - share.
+    """
+    slowest = 12.0 * max(float(surface.time[-1]), 1e-9)
+    axis = np.concatenate(([0.0], np.geomspace(1e-3, 1, 160) * slowest))
+    done = surface.shape.growth(axis, theta[:, None, :])
+    away = np.abs(1 - done) / np.maximum(1 - done[:, :1], 1e-12)
+    outside, every = away > 1 - share, np.arange(len(theta))
+    last = np.where(outside.any(axis=-1), axis.size - 1 - outside[:, ::-1].argmax(axis=-1), 0)
+    after = np.minimum(last + 1, axis.size - 1)
+    here, there = away[every, last], away[every, after]
+    part = np.clip((here - (1 - share)) / np.where(here > there, here - there, 1), 0, 1)
+    return np.asarray(axis[last] + part * (axis[after] - axis[last]))
 
 
-def _open_end(low: float, high: float, name: str) -> str:
-    """Which end of a parameter's interval the curve leaves open."""
-    no_low, no_high = not low > (-np.inf if name == "start" else 0.0), not np.isfinite(high)
-    if no_low and no_high:
-        return "no bound on either side"
-    return "no lower bound" if no_low else "no upper bound"
+def _status(surface: LikelihoodSurface, reward: Floats, numbers: dict[str, FittedNumber]) -> str:
+    """`ok`, or `not identifiable: ...` with the reason."""
+    lost, names, plateau = [], surface.shape.parameters, numbers["plateau"]
+    if not names:
+        return "ok"
+    if not plateau.high - plateau.low < _WIDEST * np.subtract(*np.quantile(reward, (0.98, 0.02))):
+        rate = numbers["delay" if "delay" in names else "speed"]
+        why = f"interval above {_WIDEST:g} times the curve's range"
+        if _open_ended(surface):
+            both = not rate.low > 0 and not np.isfinite(rate.high)
+            why = "fast and slow rises fit alike" if both else "the curve ends before it bends"
+        lost.append(f"plateau ({why})")
+    for name in names:
+        if not np.isfinite(numbers[name].standard_error):
+            no_low = not numbers[name].low > (-np.inf if name == "start" else 0.0)
+            side = "lower" if no_low else "upper"
+            both = no_low and not np.isfinite(numbers[name].high)
+            lost.append(f"{name} (no bound on either side)" if both else f"{name} (no {side} bound)")
+    return "not identifiable: " + ", ".join(lost) if lost else "ok"

@@ -3,6 +3,7 @@
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,30 +13,24 @@ import numpy as np
 from grpo_clinic import _checks
 from grpo_clinic._text import visible
 from grpo_clinic.logs.index import IndexEntry, positive, read_index
-from grpo_clinic.logs.settings import PASTED, LogSettings
-from grpo_clinic.readers import Curve, limits, read, read_all
+from grpo_clinic.logs.settings import PASTED, FitSettings, LogSettings
+from grpo_clinic.readers import Curve, limits, read_all
 from grpo_clinic.readers.columns import at_most
 from grpo_clinic.readers.epochs import without_data_order
-from grpo_clinic.readers.options import parse_where
+from grpo_clinic.readers.options import UNITS
 
 LARGEST = 1e100
 """Rewards beyond it overflow when they are squared."""
-UNITS = {"optimiser_step": "optimiser step", "rollout_cycle": "rollout cycle"}
 
 
 @dataclass(frozen=True)
 class Log:
-    """One run: its `curve`, or in `reason` why there is none to fit. `family` groups runs of one origin.
-
-    `outcome` is what the table of runs says of it; the numbers are the trainer's, None where unknown.
-    """
+    """One run: its `curve`, or in `reason` why there is none to fit; the trainer's numbers, None where unknown."""
 
     name: str
     path: str
     curve: Curve | None
     reason: str = ""
-    family: str = ""
-    outcome: str = ""
     group_size: int | None = None
     refresh_interval: float | None = None
     learning_rate: float | None = None
@@ -49,51 +44,26 @@ class Log:
         return f"{self.name}: no curve: {reason}"
 
 
-def reading_options(settings: LogSettings) -> dict[str, Any]:
-    """What the readers are told. Raises ValueError for values out of range."""
-    for name in ("step_unit", "convert_to"):
-        if getattr(settings, name) is not None:
-            _checks.choice(name, getattr(settings, name), UNITS)
-    if settings.reward_scale is not None:
-        low, high = _checks.numbers("reward_scale", settings.reward_scale, 2)
-        _checks.require(low < high, "reward_scale", "[lowest, highest] with lowest < highest", settings.reward_scale)
-    if settings.log_every is not None:
-        _checks.integer("log_every", settings.log_every, 1)
-    return {
-        "reward_key": settings.reward_key,
-        "step_key": settings.step_key,
-        "eval_key": settings.eval_key,
-        "where": parse_where(settings.where),
-        "run": settings.run,
-        "scale": None if settings.reward_scale is None else tuple(settings.reward_scale),
-        "step_unit": None if settings.step_unit is None else UNITS[settings.step_unit],
-        "log_every": settings.log_every,
-        "thin": settings.thin,
-        "beside": tuple(settings.beside),
-        "eval_path": settings.eval_path,
-        "needs_reward": settings.fewest_points > 0,
-    }
-
-
 def gather(settings: LogSettings) -> list[Log]:
     """All runs, in order, with names that differ. Raises ValueError if none of them has a curve."""
-    options = reading_options(settings)
+    if settings.convert_to is not None:
+        _checks.choice("convert_to", settings.convert_to, UNITS)
     what = "logs (files or folders), or a table of runs (logs_index)"
     if not (settings.paths or settings.logs_index):
         raise ValueError(f"paths: expected {what}, got none")
-    _checks.require(not (settings.paths and settings.logs_index), "paths", f"{what}, one of the two", _checks.BOTH)
+    if settings.paths and settings.logs_index:
+        raise ValueError(f"paths: expected {what}, one of the two, got both")
     one = "one run beside it (a table of runs names such files in its column eval_curve)"
     _checks.require(not (settings.eval_path and settings.logs_index), "eval_path", one, "logs_index")
-    for key, named in (("paths", settings.paths), ("beside", settings.beside), ("eval_path", [settings.eval_path])):
-        for path in filter(None, named):
-            if path != PASTED:
-                check_there(key, path)
+    named = (("paths", settings.paths), ("beside", settings.beside), ("eval_path", (settings.eval_path,)))
+    for key, path in ((key, str(path)) for key, paths in named for path in paths if path):
+        if path != PASTED:
+            _check_there(key, path)
     logs: list[Log] = []
     if settings.logs_index:
-        entries = read_index(settings.logs_index)
-        logs += [_from_entry(entry, options, settings) for entry in entries]
+        logs += [_from_entry(entry, settings) for entry in read_index(settings.logs_index)]
     for path in settings.paths:
-        logs += _from_path(path, options, settings)
+        logs += _pasted(settings) if path == PASTED else _from_path(path, settings)
     usable = [log for log in logs if log.curve is not None]
     _checks.require(not settings.eval_path or len(usable) < 2, "eval_path", one, f"{len(usable)} runs")
     if not usable:
@@ -110,7 +80,7 @@ def _no_curve(logs: list[Log], key: str) -> str:
     return named + (f" (and {len(logs) - 1} more without a usable curve)" if len(logs) > 1 else "")
 
 
-def check_there(key: str, path: str) -> None:
+def _check_there(key: str, path: str) -> None:
     """Raise ValueError for a path given by name that leads nowhere: a slip, unlike a log that cannot be read."""
     try:
         there = os.path.lexists(path)
@@ -122,62 +92,50 @@ def check_there(key: str, path: str) -> None:
         raise ValueError(f"{key}: {shown}: expected a readable file or folder{column}, got nothing of this name")
 
 
-def _pasted(options: dict[str, Any], settings: LogSettings) -> list[Log]:
+def _pasted(settings: LogSettings) -> list[Log]:
     """What stands on standard input, up to its end."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pasted"
         path.write_bytes(sys.stdin.buffer.read(limits.MAX_PIPED_BYTES))
-        logs = _from_path(str(path), options, settings)
+        logs = _from_path(str(path), settings)
         return [replace(log, path=PASTED, reason=log.reason.replace(str(path), "pasted text")) for log in logs]
 
 
-def _from_path(path: str, options: dict[str, Any], settings: LogSettings) -> list[Log]:
-    if path == PASTED:
-        return _pasted(options, settings)
-    curves, skipped = read_all([path], **options)
-    family = str(Path(path) if os.path.isdir(path) else Path(path).parent)
-    logs = [_log(curve.name, curve.source, curve, settings, family=family) for curve in curves]
-    return logs + [Log(visible(Path(one.path).name), one.path, None, one.reason, family) for one in skipped]
+def _from_path(path: str, settings: LogSettings) -> list[Log]:
+    curves, skipped = read_all([path], settings)
+    logs = [_log(curve.name, curve.source, curve, settings, {}) for curve in curves]
+    return logs + [Log(visible(Path(one.path).name), one.path, None, one.reason) for one in skipped]
 
 
-def _from_entry(entry: IndexEntry, options: dict[str, Any], settings: LogSettings) -> Log:
-    known: dict[str, Any] = {
-        "family": entry.family,
-        "outcome": entry.outcome,
-        "group_size": int(entry.group_size or 0) or None,
-        "refresh_interval": entry.refresh_interval,
-        "learning_rate": entry.learning_rate,
-    }
-    try:
-        curves = read(entry.path, **{**options, **entry.reading})
-        if len(curves) > 1 and all(one.restarted for one in curves):
-            curves = [replace(curves[-1], notes=(*curves[-1].notes, f"the last of {len(curves)} runs in one file"))]
-        if len(curves) > 1:
-            raise ValueError(f"{entry.path}: selector: expected one run, got {len(curves)}")
-    except ValueError as error:
-        return Log(entry.name, str(entry.path), None, str(error), **known)
+def _from_entry(entry: IndexEntry, settings: LogSettings) -> Log:
+    alone = replace(settings, **entry.reading, beside=(), eval_path=None)
+    curves, skipped = read_all([entry.path], alone)
+    if len(curves) > 1 and all(one.restarted for one in curves):
+        curves = [replace(curves[-1], notes=(*curves[-1].notes, f"the last of {len(curves)} runs in one file"))]
+    if len(curves) != 1:
+        several = f"{entry.path}: selector: expected one run, got {len(curves)}"
+        return Log(entry.name, str(entry.path), None, several if curves else skipped[0].reason, **entry.known)
     curve = curves[0]
-    try:  # a run is worth reading without what should lie beside it
-        further = {"beside": entry.beside, "eval_path": entry.eval_path}
-        if any(further.values()):
-            (curve,) = read(entry.path, **{**options, **entry.reading, **further})
-    except ValueError as error:
-        curve = replace(curve, notes=(*curve.notes, f"eval_curve: {error}"))
-    return _log(entry.name, str(entry.path), curve, settings, **known)
+    if entry.beside or entry.eval_path:  # a run is worth reading without what should lie beside it
+        whole, skipped = read_all([entry.path], replace(alone, beside=entry.beside, eval_path=entry.eval_path))
+        lost = skipped[0].reason if skipped else f"expected one run, got {len(whole)}"
+        curve = whole[0] if len(whole) == 1 else replace(curve, notes=(*curve.notes, f"eval_curve: {lost}"))
+    return _log(entry.name, str(entry.path), curve, settings, entry.known)
 
 
-def _log(name: str, path: str, curve: Curve, settings: LogSettings, **known: Any) -> Log:
+def _log(name: str, path: str, curve: Curve, settings: LogSettings, known: Mapping[str, Any]) -> Log:
     """The run with its steps converted as asked, and the trainer's numbers: given, of the table, or of the log."""
     seen = curve.settings
     interval = settings.refresh_interval or known.get("refresh_interval") or positive(seen.get("refresh_interval"))
     size = settings.group_size or known.get("group_size") or int(positive(seen.get("group_size")) or 0) or None
-    rate = getattr(settings, "learning_rate", None) or known.get("learning_rate")
-    known |= {"refresh_interval": interval, "group_size": size, "learning_rate": rate}
+    given = settings.learning_rate if isinstance(settings, FitSettings) else None
+    rate = given or known.get("learning_rate")
+    known = {"refresh_interval": interval, "group_size": size, "learning_rate": rate}
     try:
         if settings.convert_to is not None:
             curve = curve.in_unit(UNITS[settings.convert_to], interval)
         points = int(curve.step.size)
-        fewest = settings.fewest_points
+        fewest = limits.FEWEST_POINTS if settings.needs_reward else 0
         _checks.require(points >= fewest, "points", f"at least {fewest} rewards", points)
         largest = float(np.abs(curve.reward).max(initial=0))
         _checks.require(largest < LARGEST, "reward", f"numbers below {LARGEST:g}", largest)

@@ -4,21 +4,21 @@
 shared file (`column=name`), `reward_key` says where the reward stands: a column, `rows type=rollout: column`,
 `metric=name` of a long table, `list[].column` of nested rows, or quoted text; a remark in brackets behind it is
 allowed. `eval_curve` may name a file with the run's held-out results, and behind a semicolon files with further columns
-of it; `.entropy.json` is the log's own name with that ending. `outcome` is what a person saw, `repository` groups runs
-of one origin, and `G`, `K_ref`, `learning_rate` are the trainer's, of which the leading number counts.
+of it; `.entropy.json` is the log's own name with that ending. `G`, `K_ref`, `learning_rate` are the trainer's, of which
+the leading number counts.
 """
 
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from grpo_clinic import _checks
 from grpo_clinic._text import visible
 
-LARGEST = 10_000_000
-LARGEST_SETTING = 1e12
+_LARGEST, _LARGEST_SETTING = 10_000_000, 1e12
 _KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"rows (\w+)=([^:]+): ([^()]+?)( \(.*\))?", ("where", "value", "reward_key")),
     (r"metric=(\S+)( \(.*\))?", ("reward_key",)),
@@ -30,19 +30,15 @@ _KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class IndexEntry:
-    """One row: the log, how to read it (`where`, `reward_key`, `run`), further files of the run, and the trainer's
-    settings where known."""
+    """One row: the log, how to read it (`where`, `reward_key`, `run`), further files of the run, and `known`: the
+    trainer's group_size, refresh_interval and learning_rate, None where not known."""
 
     name: str
     path: Path
-    family: str
-    reading: Mapping[str, str] = field(default_factory=dict)
-    eval_path: Path | None = None
-    beside: tuple[Path, ...] = ()
-    outcome: str = ""
-    group_size: float | None = None
-    refresh_interval: float | None = None
-    learning_rate: float | None = None
+    reading: Mapping[str, Any]
+    eval_path: Path | None
+    beside: tuple[Path, ...]
+    known: Mapping[str, Any]
 
 
 def read_index(path: str) -> list[IndexEntry]:
@@ -50,7 +46,9 @@ def read_index(path: str) -> list[IndexEntry]:
     place = Path(path)
     wanted = "a CSV with one run per row and a column 'file'"
     try:
-        _checks.require(place.stat().st_size <= LARGEST, "logs_index", f"at most {LARGEST} bytes", place.stat().st_size)
+        _checks.require(
+            place.stat().st_size <= _LARGEST, "logs_index", f"at most {_LARGEST} bytes", place.stat().st_size
+        )
         with open(place, encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
     except OSError as error:
@@ -66,27 +64,21 @@ def _entry(row: Mapping[str, str | None], folder: Path) -> IndexEntry:
         value = row.get(name)
         return value.strip() if isinstance(value, str) else ""
 
-    reading = reward_options(cell("reward_key")) if cell("reward_key") else {}
+    reading = _reward_options(cell("reward_key")) if cell("reward_key") else {}
     column, equals, name = cell("selector").partition("=")
     if equals and re.fullmatch(r"\w+", column):
         reading["run"] = name
-    label = visible(cell("run_id") or Path(cell("file")).stem)
-    family = cell("repository") or label.split(".")[0]
     place = folder / cell("file")
     _checks.require(bool(place.name), "logs_index", "the name of a file in the column 'file'", cell("file"))
     results, *others = [_files(clause, place) for clause in cell("eval_curve").split(";")]
-    numbers = {key: _leading_number(cell(key)) for key in ("G", "K_ref", "learning_rate")}
+    size, interval, rate = (_leading_number(cell(key)) for key in ("G", "K_ref", "learning_rate"))
     return IndexEntry(
-        label,
+        visible(cell("run_id") or Path(cell("file")).stem),
         place,
-        family,
         reading,
         results[0] if results else None,
         tuple(path for paths in others for path in paths),
-        cell("outcome"),
-        numbers["G"],
-        numbers["K_ref"],
-        numbers["learning_rate"],
+        {"group_size": int(size or 0) or None, "refresh_interval": interval, "learning_rate": rate},
     )
 
 
@@ -98,7 +90,7 @@ def _files(text: str, log: Path) -> list[Path]:
     return [log.parent / (log.stem * own + name) for name, own in zip(inside, endings, strict=True)]
 
 
-def reward_options(text: str) -> dict[str, str]:
+def _reward_options(text: str) -> dict[str, str]:
     """Options of the readers for one text of the column `reward_key`."""
     for pattern, names in _KEYS:
         if match := re.fullmatch(pattern, text):
@@ -116,4 +108,4 @@ def _leading_number(text: str) -> float | None:
 
 def positive(number: float | None) -> float | None:
     """The number if it can be one of a trainer's settings, which are positive and far below the largest float."""
-    return number if number is not None and 0 < number < LARGEST_SETTING else None
+    return number if number is not None and 0 < number < _LARGEST_SETTING else None

@@ -1,7 +1,6 @@
 """A run judged while it lives, from the metrics that its trainer logs: NumPy alone, bounded memory.
 
 history    one quantity as at most a fixed number of block means
-keys       which of the logged names is the reward, the entropy, ...
 spending   how sure a look has to be, so that false alarms stay rare over a whole run
 monitor    the rows as they come, the looks at them, the alarms
 """

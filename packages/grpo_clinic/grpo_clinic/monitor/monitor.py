@@ -1,9 +1,8 @@
 """The monitor of one run: rows come one by one, looks come on a schedule, an alarm comes once per failure."""
 
-import itertools
 import math
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -12,18 +11,16 @@ import numpy as np
 from grpo_clinic import _checks
 from grpo_clinic.monitor import spending
 from grpo_clinic.monitor.history import ROOM, History
-from grpo_clinic.monitor.keys import LogKeys
-from grpo_clinic.readers import scalars
-from grpo_clinic.readers.record import Curve, Floats, RewardScale, Series
+from grpo_clinic.readers import aliases, limits, scalars
+from grpo_clinic.readers.record import COLUMNS, Curve, RewardScale
+from grpo_clinic.readers.which import looks_like_evaluation, match_key, reward_guesses
 from grpo_clinic.report import Report, report
-from grpo_clinic.rules import Case, Fact, rules
+from grpo_clinic.rules import Case, rules
 
 _NO_NUMBER = 3
 """Rows without a number, one behind the other, that mean divergence."""
 _GRADIENTS = 64
 """Steps without a gradient that are remembered: more of them say nothing more."""
-_STRETCH = 32
-"""Rows of the same names from which it pays to take them as columns."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +86,10 @@ class Monitor:
         self._limits = dict(limits or {})
         rules(self._limits)
         self._room = room
-        self._keys = LogKeys(reward_key, eval_key)
+        self._asked = {"reward": reward_key, "eval": eval_key}
+        self._keys: dict[str, str] = {}
+        """Role -> name in the log: the one that first had it."""
+        self._seen: set[str] = set()
         self._held: dict[str, History] = {}
         self._since: dict[str, tuple[int, int]] = {}
         self._lost = self._longest = self._blind = 0
@@ -97,8 +97,7 @@ class Monitor:
         self._looks = self._held_out_looks = self._held_out_size = 0
         self._next = 1
         self._unproven: set[str] = set()
-        self.rows = 0
-        self.restarts = 0
+        self.rows = self.restarts = 0
         self.step = -math.inf
         self.alarms: list[Alarm] = []
         self.report: Report | None = None
@@ -113,100 +112,53 @@ class Monitor:
         return self.feed(step, metrics)
 
     def feed(self, step: float, metrics: Mapping[str, Any]) -> list[Alarm]:
-        """`update` for names that are no Python names. Raises ValueError for a step that is not finite."""
+        """`update` for names that are no Python names. Raises ValueError for a step that is no number."""
         step = float(step)
         _checks.require(math.isfinite(step), "step", "a finite number", step)
         if step < self.step:
             self._restart(step)
         self.step = step
-        roles = self._keys.roles(metrics)
-        for role, key in roles.items():
+        if new := [key for key in metrics if key not in self._seen]:
+            self._look_up(new)
+        for role, key in self._keys.items():
             value = scalars.parse(metrics[key]) if key in metrics else None
             if value is None:
                 continue
+            there = math.isfinite(value)
             if role == "reward":
-                self._count(value)
-            if role == "grad_norm":
-                self._count_gradient(step, value)
-            if math.isfinite(value):
-                if role not in self._held:
-                    self._held[role] = History(self._room)
-                self._held[role].add(step, value)
-        self._watch_out(1, metrics)
-        return self._judge() if roles.get("reward") in metrics else []
+                self.rows += 1
+                self._longest = max(self._longest, self._lost) if there else self._longest
+                self._lost = 0 if there else self._lost + 1
+            if role == "grad_norm":  # the first steps at the end without a norm that is a number
+                self._gradient_lost = [] if there else [*self._gradient_lost, step][:_GRADIENTS]
+            if there:
+                self._held.setdefault(role, History(self._room)).add(step, value)
+        if not self.rows:
+            self._blind += 1
+            if self._blind == spending.FIRST:  # nothing would ever be judged
+                names = ", ".join(list(metrics)[:8]) or "none"
+                told = f"{self._blind} updates without a reward that is a number: name it with reward_key="
+                warnings.warn(f"Monitor: {told}, of {names}", stacklevel=2)
+        return self._judge() if self._keys.get("reward") in metrics else []
 
-    def _watch_out(self, updates: int, metrics: Mapping[str, Any]) -> None:
-        """Warn once of a log in which no reward is found: nothing would ever be judged."""
-        if self.rows:
+    def _look_up(self, new: list[str]) -> None:
+        """Names that turn up: which of them is what, by the alias table."""
+        if len(self._seen) >= limits.MAX_KEYS:
             return
-        before, self._blind = self._blind, self._blind + updates
-        if before < spending.FIRST <= self._blind:
-            names = ", ".join(list(metrics)[:8]) or "none"
-            told = f"{self._blind} updates without a reward that is a number: name it with reward_key="
-            warnings.warn(f"Monitor: {told}, of {names}", stacklevel=3)
-
-    def feed_all(self, rows: Sequence[tuple[float, Mapping[str, Any]]]) -> list[Alarm]:
-        """`feed` for many rows (step, metrics) at a fraction of the cost: the same looks, and the same alarms."""
-        found: list[Alarm] = []
-        for names, group in itertools.groupby(rows, lambda one: tuple(one[1])):
-            part = [*group]
-            if len(part) >= _STRETCH:
-                columns = {name: [row[name] for _, row in part] for name in names}
-                found += self.feed_columns([step for step, _ in part], columns)
+        self._seen.update(new[: limits.MAX_KEYS])
+        self._framework = aliases.framework_of(list(self._seen))
+        for role in ("reward", "eval", *COLUMNS):
+            if role in self._keys:
+                continue
+            if wanted := self._asked.get(role):
+                found = match_key(wanted, new)
             else:
-                found += [alarm for step, row in part for alarm in self.feed(step, row)]
-        return found
-
-    def feed_columns(self, steps: Sequence[float] | Floats, columns: Mapping[str, Any]) -> list[Alarm]:
-        """`feed` for rows of the same names: their steps [n], and name -> values [n]."""
-        if (plain := self._plain(steps, columns)) is not None:
-            found = self._feed_numbers(*plain)
-            self._watch_out(len(steps), columns)
-            return found
-        rows = ({name: one[i] for name, one in columns.items()} for i in range(len(steps)))
-        return [alarm for step, row in zip(steps, rows, strict=True) for alarm in self.feed(step, row)]
-
-    def _plain(
-        self, steps: Sequence[float] | Floats, columns: Mapping[str, Any]
-    ) -> tuple[Floats, dict[str, Floats]] | None:
-        """(steps [n], role -> values [n]); None unless all are plain finite numbers, behind the last step."""
-        known = {role: columns[key] for role, key in self._keys.roles(columns).items() if key in columns}
-        numbers = [made for one in (steps, *known.values()) if (made := _numbers(one)) is not None]
-        if len(numbers) <= len(known) or (np.diff(numbers[0], prepend=self.step) <= 0).any():
-            return None
-        return numbers[0], dict(zip(known, numbers[1:], strict=True))
-
-    def _feed_numbers(self, steps: Floats, columns: Mapping[str, Floats]) -> list[Alarm]:
-        found: list[Alarm] = []
-        first = 0
-        while first < steps.size:
-            last = steps.size
-            if "reward" in columns:  # up to the next look
-                last = min(first + max(self._next - self.rows, 1), last)
-                self.rows += last - first
-                self._longest, self._lost = max(self._longest, self._lost), 0
-            if "grad_norm" in columns:
-                self._gradient_lost.clear()
-            for role, values in columns.items():
-                self._held.setdefault(role, History(self._room)).extend(steps[first:last], values[first:last])
-            self.step = float(steps[last - 1])
-            found += self._judge() if "reward" in columns else []
-            first = last
-        return found
-
-    def _count(self, value: float) -> None:
-        self.rows += 1
-        if math.isfinite(value):
-            self._longest, self._lost = max(self._longest, self._lost), 0
-        else:
-            self._lost += 1
-
-    def _count_gradient(self, step: float, value: float) -> None:
-        """Steps at the end whose gradient norm is not finite, the first few of them."""
-        if math.isfinite(value):
-            self._gradient_lost.clear()
-        elif len(self._gradient_lost) < _GRADIENTS:
-            self._gradient_lost.append(step)
+                taken = self._keys.get("reward")
+                pool = [key for key in new if looks_like_evaluation(key) == (role == "eval") and key != taken]
+                ranked = [key for key, _ in aliases.candidates(role, pool, self._framework)]
+                found = next(iter(ranked or (reward_guesses(pool) if role == "reward" else [])), None)
+            if found is not None:
+                self._keys[role] = found
 
     def _restart(self, step: float) -> None:
         self.restarts += 1
@@ -221,38 +173,34 @@ class Monitor:
         self.alarms = [one for one in self.alarms if one.step < step]
 
     def _judge(self) -> list[Alarm]:
-        new = self._no_number()
+        new = []
+        least = max(_NO_NUMBER, 2 * self._longest)
+        if self._lost >= least and not self._raised("diverging"):  # no statistics here, hence at every row
+            text = f"the reward is not finite since {self._lost} rows"
+            new.append(Alarm("diverging", self.step, self.rows, self.step, self._lost / least, text))
         if self.rows >= self._next and (curve := self.curve()) is not None:
-            self._next = spending.next_look(self.rows)
+            self._next = max(self.rows + 1, math.ceil(self.rows * spending.GROWTH))
             new += self._look(curve) if curve.reward.size >= spending.FIRST else self._proven(curve)
         self.alarms += new
         return new
 
     def _proven(self, curve: Curve) -> list[Alarm]:
-        """Findings that hold in every one of the first rows."""
-        found = report(self._case(curve), limits=self._limits)
+        """What the first rows prove: a level that is beyond its limit in every one of them."""
+        found = self._report(curve, self._limits)
         proven = {name for name in found.harms if name in spending.PROVEN}
-        if not _solved(curve):  # a hard start is silent, too
+        if not (curve.scale.high == 1 and np.all(curve.reward >= 1)):  # a hard start is silent, too
             proven.discard("advantage_degeneracy")
         self._unproven |= {*spending.PROVEN} - proven
         return [self._alarm(found, name) for name in proven - self._unproven if not self._raised(name)]
 
-    def _case(self, curve: Curve) -> Case:
-        return Case(curve, self._group_size, least_gain=spending.STALLED)
+    def _report(self, curve: Curve, limits: Mapping[str, float], errors: Mapping[str, float] | None = None) -> Report:
+        return report(Case(curve, self._group_size, least_gain=spending.STALLED), limits=limits, errors=errors)
 
     def _alarm(self, found: Report, name: str) -> Alarm:
         fired = [one for one in found.fired if one.verdict == name]
-        best: Fact = max(fired, key=lambda one: one.score)
+        best = max(fired, key=lambda one: one.score)
         onset = min(one.window[0] for one in fired)
         return Alarm(name, self.step, self.rows, onset, float(best.score), best.text)
-
-    def _no_number(self) -> list[Alarm]:
-        """Checked at every row: a run of non-finite rewards."""
-        least = max(_NO_NUMBER, 2 * self._longest)
-        if self._lost < least or self._raised("diverging"):
-            return []
-        text = f"the reward has not been finite for {self._lost} rows"
-        return [Alarm("diverging", self.step, self.rows, self.step, self._lost / least, text)]
 
     def _raised(self, failure: str) -> bool:
         return any(one.failure == failure for one in self.alarms)
@@ -264,18 +212,15 @@ class Monitor:
             self._held_out_looks, self._held_out_size = self._held_out_looks + 1, held_out
         errors, follow = spending.at_look(self._rate, self._looks, self._held_out_looks, curve.reward, held_out)
         limits = {"does_not_follow": follow} | self._limits
-        found = self.report = report(self._case(curve), limits=limits, errors=errors)
+        found = self.report = self._report(curve, limits, errors)
         there = {*found.harms}
         if "collapsed" in there:  # there without the worst few of the last rewards, too: a dead reward server is none
-            less = report(self._case(_without_lowest(curve, spending.LONE)), limits=limits, errors=errors)
-            there -= {"collapsed"} - {*less.harms}
+            there -= {"collapsed"} - {*self._report(_without_lowest(curve, spending.LONE), limits, errors).harms}
         if self._patience is None or self.rows < self._patience:
             there.discard("stalled")
         new = []
         self._since = {name: held for name, held in self._since.items() if name in there}
-        for name in found.verdict:
-            if name not in there:
-                continue
+        for name in (name for name in found.verdict if name in there):
             first, looks = self._since.get(name, (self.rows, 0))
             self._since[name] = (first, looks + 1)
             share = spending.HOLD.get(name, 0.0)
@@ -285,26 +230,21 @@ class Monitor:
 
     def curve(self) -> Curve | None:
         """What is kept of the run as a curve, the reward on its block means; None before there is any reward."""
-        reward = self._held.get("reward")
-        if reward is None or not reward.size:
+        if "reward" not in self._held or not self._held["reward"].size:
             return None
-        series = {role: self._series(role) for role in self._held}
+        series = {role: held.series(self._keys[role]) for role, held in self._held.items()}
         own = series.pop("reward")
         return Curve(
             name="run",
             source="live",
             format="live",
-            framework=self._keys.framework,
+            framework=self._framework,
             reward_series=own,
             scale=self._scale or RewardScale.estimated(own.value),
             eval=series.pop("eval", None),
             series={role: one for role, one in series.items() if one.step.size},
             gradient_lost=np.array(self._gradient_lost),
         )
-
-    def _series(self, role: str) -> Series:
-        held = self._held[role]
-        return Series(held.step, held.value, self._keys.of_role[role])
 
     @property
     def verdict(self) -> tuple[str, ...]:
@@ -317,25 +257,9 @@ class Monitor:
         return {} if self.report is None else self.report.scores
 
 
-def _solved(curve: Curve) -> bool:
-    """Whether every reward so far is the largest there can be."""
-    return curve.scale.high == 1 and bool(np.all(curve.reward >= 1))
-
-
 def _without_lowest(curve: Curve, count: int) -> Curve:
     """The curve without so many lowest rewards of its last tenth (5 to 20 points)."""
     reward = curve.reward_series
     first = reward.value.size - int(np.clip(reward.value.size // 10, 5, 20))
     kept = np.delete(np.arange(reward.value.size), first + np.argsort(reward.value[first:], kind="stable")[:count])
     return replace(curve, reward_series=replace(reward, step=reward.step[kept], value=reward.value[kept]))
-
-
-def _numbers(values: Sequence[Any] | Floats) -> Floats | None:
-    """Values [n] as an array; None unless all are plain finite numbers."""
-    if not isinstance(values, np.ndarray) and not {*map(type, values)} <= {float, int}:
-        return None
-    try:
-        made = np.asarray(values, float)
-    except OverflowError:
-        return None
-    return made if np.isfinite(made).all() else None

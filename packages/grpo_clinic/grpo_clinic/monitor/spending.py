@@ -56,11 +56,6 @@ _MOST = 0.5
 """Largest lag-one correlation that is believed: a slow fall looks like one, too."""
 
 
-def next_look(rows: int) -> int:
-    """The number of rows at which to look again."""
-    return max(rows + 1, int(np.ceil(rows * GROWTH)))
-
-
 def spent(rate: float, look: int, comparisons: int = 1) -> float:
     """Standard errors that look k >= 1 of a test with this rate asks for."""
     return -NormalDist().inv_cdf(rate / (look * (look + 1) * max(comparisons, 1)))

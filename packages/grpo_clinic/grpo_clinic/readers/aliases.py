@@ -285,14 +285,14 @@ def _pattern(key: str) -> re.Pattern[str]:
     return re.compile(".+".join(re.escape(part) for part in key.split("*")), re.IGNORECASE)
 
 
-def matches(pattern: str, key: str) -> bool:
+def _matches(pattern: str, key: str) -> bool:
     """Whether a log's key is the name `pattern`, in which `*` stands for any text."""
     return _pattern(pattern).fullmatch(canonical(key)) is not None
 
 
 def framework_of(keys: list[str]) -> str:
     """The trainer whose own keys occur most often, `own loop` if none does."""
-    scores = {name: sum(any(matches(m, key) for key in keys) for m in marks) for name, marks in MARKS.items()}
+    scores = {name: sum(any(_matches(m, key) for key in keys) for m in marks) for name, marks in MARKS.items()}
     best = max(scores, key=lambda name: scores[name])
     if scores[best] == 0:
         return TRL if {"reward", "learning_rate", "epoch"} <= {canonical(key) for key in keys} else OWN
@@ -306,22 +306,11 @@ def candidates(role: str, keys: list[str], framework: str = "") -> list[tuple[st
     found: dict[str, Alias] = {}
     for alias in ranked:
         for key in keys:
-            if key not in found and matches(alias.key, key):
+            if key not in found and _matches(alias.key, key):
                 found[key] = alias
     return list(found.items())
 
 
 def known(key: str) -> bool:
     """Whether any trainer is known to use this name."""
-    return any(matches(alias.key, key) for alias in TABLE)
-
-
-def version_range(framework: str, keys: list[str]) -> str:
-    """The versions in which all the recognised keys of `framework` could stand together, as text."""
-    ranked = [a for a in TABLE if a.framework == framework]
-    own = [alias for key in keys if (alias := next((a for a in ranked if matches(a.key, key)), None))]
-    since = max((a.since for a in own), default="")
-    until = min((a.until for a in own if a.until), default="")
-    if since and until and since > until:
-        return f"keys of before {until} and after {since} together"
-    return Alias("", "", framework, since, until).versions
+    return any(_matches(alias.key, key) for alias in TABLE)

@@ -5,15 +5,15 @@ k - 1 copies make the noise look k times smaller than it is. A staircase is told
 (multiples of 1/G repeat by chance too) by *where* the value changes: at multiples of one k, always.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from grpo_clinic.readers import aliases
-from grpo_clinic.readers.options import ReadOptions
+from grpo_clinic.readers.options import UNITS, ReadOptions
 from grpo_clinic.readers.record import Curve, Floats, Series, StepUnit
+from grpo_clinic.readers.table import RowMask
 
 _FEWEST_CHANGES = 5
 """Changes of value that a staircase has at least."""
@@ -21,13 +21,13 @@ MOST = 2000
 """Points above which neighbours are averaged: a law has at most four numbers, and the time of a fit grows with them."""
 
 
-def stride(value: Floats) -> int:
+def _stride(value: Floats) -> int:
     """Rows per tread of the staircase `value` [n]; 1 if it is none.
 
     Chance repeats of an honest series put the changes at k, 2k, 3k, ... with probability about k^-changes, so at
     least five changes are asked for and all but 2 % of the distances must be multiples of the commonest one.
     """
-    changes = np.flatnonzero(np.diff(value) != 0) + 1
+    changes = np.flatnonzero(value[1:] != value[:-1]) + 1
     if changes.size < _FEWEST_CHANGES:
         return 1
     gaps = np.diff(changes)
@@ -37,30 +37,23 @@ def stride(value: Floats) -> int:
     return tread
 
 
-def first_of_each_tread(value: Floats, tread: int) -> np.ndarray:
+def _first_of_each_tread(value: Floats, tread: int) -> np.ndarray:
     """Indices [m] of the rows at which a new value was logged, one per tread, the first one included."""
-    changes = np.flatnonzero(np.diff(value) != 0) + 1
+    changes = np.flatnonzero(value[1:] != value[:-1]) + 1
     phase = int(np.bincount(changes % tread, minlength=tread).argmax())
     kept = np.arange(phase, value.size, tread)
     return kept if phase == 0 else np.concatenate(([0], kept))
 
 
-@dataclass(frozen=True)
-class Extracted:
-    """A column after averaging by step: `step` [n] increasing, `value` [n] finite, what happened on the way."""
+def series_of(step: Floats, value: Floats, rows: RowMask, key: str, *, thin: bool) -> tuple[Series, Floats]:
+    """(series, steps [m] without a finite value) of the chosen rows of a column [rows].
 
-    step: Floats
-    value: Floats
-    nonfinite_steps: Floats
-    notes: tuple[str, ...]
-
-
-def extract(step: Floats, value: Floats, rows: NDArray[np.bool_]) -> Extracted:
-    """The chosen rows of a column [rows], averaged over rows that share a step; NaN and infinite values left out."""
+    Rows that share a step are averaged, NaN and infinite values left out; a staircase is thinned to a row per tread.
+    """
     rows = rows & np.isfinite(step)
     usable = rows & np.isfinite(value)
     notes = []
-    lost = np.unique(step[rows & ~np.isfinite(value)])
+    lost = np.unique(step[rows & ~usable])
     if (rows & ~usable).any():
         notes.append(f"{int((rows & ~usable).sum())} missing or non-finite rewards left out")
     steps, place, counts = np.unique(step[usable], return_inverse=True, return_counts=True)
@@ -71,31 +64,19 @@ def extract(step: Floats, value: Floats, rows: NDArray[np.bool_]) -> Extracted:
         back = int((np.diff(step[usable]) < 0).sum())
         restart = f"; the step goes back {back} times (a restarted run?)" if 0 < back <= 0.1 * steps.size else ""
         notes.append(f"{repeated} steps with several rows each were averaged (up to {counts.max()} rows){restart}")
-    return Extracted(steps, means, np.setdiff1d(lost, steps), tuple(notes))
-
-
-def tidy(
-    raw: Extracted, key: str, framework: str, alias: aliases.Alias | None, *, thin: bool
-) -> tuple[Series, tuple[str, ...]]:
-    """(series, notes): the column with its provenance, thinned to one row per tread if it is a staircase."""
-    step, value, notes = raw.step, raw.value, raw.notes
-    tread = stride(value) if thin else 1
-    mended: tuple[str, ...] = ()
+    lost, tread = np.setdiff1d(lost, steps), _stride(means) if thin else 1
     if tread > 1:
-        kept = first_of_each_tread(value, tread)
-        mended = (
-            f"'{key}' is forward-filled: {step.size} rows thinned to the {kept.size} logged ones, one in {tread}",
-        )
-        step, value = step[kept], value[kept]
-    origin = alias or aliases.Alias("", key, framework)
-    versions = origin.versions if alias else ""
-    return Series(step, value, key, framework, versions, origin.meaning, (*notes, *mended)), mended
+        kept = _first_of_each_tread(means, tread)
+        told = f"{steps.size} rows thinned to the {kept.size} logged ones, one in {tread}"
+        notes.append(f"'{key}' is forward-filled: {told}")
+        steps, means = steps[kept], means[kept]
+    return Series(steps, means, key, tuple(notes)), lost
 
 
 def unit_of(step_key: str, framework: str, options: ReadOptions) -> StepUnit:
     """What one step of the log is: as told, as the step key's name says, or as the trainer documents."""
     if options.step_unit is not None:
-        return cast(StepUnit, options.step_unit)
+        return cast(StepUnit, UNITS[options.step_unit])
     named = aliases.KEY_UNIT.get(aliases.canonical(step_key))
     return cast(StepUnit, named or aliases.STEP_UNIT.get(framework, "unknown"))
 

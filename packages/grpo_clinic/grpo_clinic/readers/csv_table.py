@@ -3,14 +3,10 @@
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
-from grpo_clinic.readers import console, limits, scalars, source
-from grpo_clinic.readers.normalise import Parsed
-from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.registry import register_reader
-from grpo_clinic.readers.table import RUN_KEYS, LogTable, RunTables
+from grpo_clinic.readers import limits, scalars, source
+from grpo_clinic.readers.table import RUN_KEYS, Parsed, RunTables, run_of
 
 SUFFIXES = (".csv", ".tsv")
 _METRIC = ("metric", "tag", "key", "variable", "metric_name", "name")
@@ -19,6 +15,9 @@ _STEP = ("step", "_step", "global_step", "train/global_step", "iteration", "x")
 _SUMMARY = re.compile(r"__(MIN|MAX)$")
 _DELIMITERS = (",", "\t", ";", "|")
 _DECIMAL_COMMA = re.compile(r"[-+]?\d{1,20},\d{1,40}(?:[eE][-+]?\d{1,3})?")
+_Rows = Iterable[list[str]]
+_Shaped = Iterator[tuple[str, dict[str, object]]]
+"""(run, row) pairs."""
 
 
 def sniff(start: str) -> bool:
@@ -33,71 +32,61 @@ def sniff(start: str) -> bool:
     return len(header) == len(row) and named >= len(header) - 1 and numeric
 
 
-def read(path: Path, options: ReadOptions) -> Parsed:
+def read(path: Path) -> Parsed:
     """The runs of a CSV file. Raises ValueError if it has no header, or no rows of numbers."""
     lines = source.Lines(path)
-    parsed = from_lines(lines)
-    return replace(parsed, notes=(*parsed.notes, *lines.notes))
-
-
-def from_lines(lines: Iterable[str]) -> Parsed:
-    """The runs in lines of text, the header first. Raises ValueError as `read` does."""
-    rows = _cells(lines)
-    header = [name.strip() for name in next(rows, [])]
+    cells = _cells(lines)
+    header = [name.strip() for name in next(cells, [])]
     lower = [name.lower() for name in header]
     if not header or len(header) > limits.MAX_KEYS:
         raise ValueError("expected a CSV file with a header of column names, got something else")
-    value = _place(lower, _VALUE)
-    if value is not None and _place(lower, _METRIC) is not None:
-        kind, tables, ragged = "CSV, long", *_long(rows, header, lower, value)
+    ragged = 0
+
+    def rows() -> Iterator[list[str]]:
+        nonlocal ragged
+        for row in cells:
+            if len(row) == len(header):
+                yield row
+            else:
+                ragged += 1
+
+    value, metric = _place(lower, _VALUE), _place(lower, _METRIC)
+    if value is not None and metric is not None:
+        kind, shaped = "CSV, long", _long(rows(), lower, metric, value)
     elif value is not None and "wall time" in lower:
-        kind, tables, ragged = (
-            "CSV, TensorBoard export",
-            *_wide(rows, ["reward" if i == value else n for i, n in enumerate(lower)]),
-        )
+        kind, shaped = "CSV, TensorBoard export", _wide(rows(), [*lower[:value], "reward", *lower[value + 1 :]])
     elif any(" - " in name for name in header):
-        kind, tables, ragged = "CSV, wandb export", *_wandb(rows, header)
+        kind, shaped = "CSV, wandb export", _wandb(rows(), header)
     else:
-        kind, tables, ragged = "CSV, wide", *_wide(rows, header)
-    if not tables:
+        kind, shaped = "CSV, wide", _wide(rows(), header)
+    tables = RunTables()
+    for run, row in shaped:
+        tables.table(run).add(row)
+    if not tables.done():
         raise ValueError("expected a CSV file with rows of numbers, got none")
     notes = (f"{ragged} rows with a wrong number of cells left out",) if ragged else ()
-    return Parsed(kind, tables, notes)
+    return Parsed(kind, tables.done(), (*notes, *lines.notes))
 
 
 def _delimiter(header: str) -> str:
-    counts = {mark: header.count(mark) for mark in _DELIMITERS}
-    best = max(counts, key=lambda mark: counts[mark])
-    return best if counts[best] else ""
+    best = max(_DELIMITERS, key=header.count)
+    return best if best in header else ""
 
 
 def _cells(lines: Iterable[str]) -> Iterator[list[str]]:
     """Rows of cells; quoted cells may hold the delimiter but not a line break. Blank lines are passed over."""
-    delimiter = ","
-    first = True
+    delimiter = ""
     for line in lines:
-        if not line.strip():
-            continue
-        if first:
-            delimiter, first = _delimiter(line) or ",", False
-        try:
-            yield next(csv.reader([line.rstrip("\n")], delimiter=delimiter), [])
-        except csv.Error:
-            yield []
+        if line.strip():
+            delimiter = delimiter or _delimiter(line) or ","
+            try:
+                yield next(csv.reader([line.rstrip("\n")], delimiter=delimiter), [])
+            except csv.Error:
+                yield []
 
 
 def _place(header: list[str], names: tuple[str, ...]) -> int | None:
     return next((header.index(name) for name in names if name in header), None)
-
-
-def _wide(rows: Iterator[list[str]], header: list[str]) -> tuple[dict[str, LogTable], int]:
-    tables, ragged = RunTables(), 0
-    for row in rows:
-        if len(row) != len(header):
-            ragged += 1
-            continue
-        tables.add({name: _cell(cell) for name, cell in zip(header, row, strict=True) if name})
-    return tables.done(), ragged
 
 
 def _cell(cell: str) -> object:
@@ -106,24 +95,22 @@ def _cell(cell: str) -> object:
     return cell if number is None else number
 
 
-def _long(
-    rows: Iterator[list[str]], header: list[str], lower: list[str], value: int
-) -> tuple[dict[str, LogTable], int]:
-    """One row of the table per line: its step and the one metric it names."""
-    metric, step, run = _place(lower, _METRIC), _place(lower, _STEP), _place(lower, RUN_KEYS)
-    tables, ragged = RunTables(), 0
+def _wide(rows: _Rows, header: list[str]) -> _Shaped:
     for row in rows:
-        if len(row) != len(header) or metric is None or not row[metric] or len(row[metric]) > limits.MAX_KEY:
-            ragged += 1
-            continue
-        found: dict[str, object] = {row[metric]: _cell(row[value])}
-        if step is not None:
-            found["step"] = _cell(row[step])
-        tables.table(row[run][: limits.MAX_KEY] if run is not None else "").add(found)
-    return tables.done(), ragged
+        found = {name: _cell(cell) for name, cell in zip(header, row, strict=True) if name}
+        yield run_of(found), found
 
 
-def _wandb(rows: Iterator[list[str]], header: list[str]) -> tuple[dict[str, LogTable], int]:
+def _long(rows: _Rows, lower: list[str], metric: int, value: int) -> _Shaped:
+    """One row of the table per line: its step and the one metric it names."""
+    step, run = _place(lower, _STEP), _place(lower, RUN_KEYS)
+    for row in rows:
+        if 0 < len(row[metric]) <= limits.MAX_KEY:
+            found = {row[metric]: _cell(row[value])} | ({} if step is None else {"step": _cell(row[step])})
+            yield row[run][: limits.MAX_KEY] if run is not None else "", found
+
+
+def _wandb(rows: _Rows, header: list[str]) -> _Shaped:
     """Columns `<run> - <metric>` become one table per run; `__MIN` and `__MAX` are dropped."""
     places: dict[str, list[tuple[int, str]]] = {}
     shared = []
@@ -132,30 +119,9 @@ def _wandb(rows: Iterator[list[str]], header: list[str]) -> tuple[dict[str, LogT
         if not dash:
             shared.append((i, "step" if name.lower() in _STEP else name))
         elif not _SUMMARY.search(metric):
-            places.setdefault(run, []).append((i, metric))
-    tables, ragged = RunTables(), 0
+            places.setdefault(run, []).append((i, "step" if metric == "_step" else metric))
     for row in rows:
-        if len(row) != len(header):
-            ragged += 1
-            continue
         for run, columns in places.items():
             found = {metric: _cell(row[i]) for i, metric in columns if row[i].strip()}
-            if found and any(metric not in ("_step", "step") for metric in found):
-                own_step = {"step": found.pop("_step")} if "_step" in found else {}
-                tables.table(run).add({**{name: _cell(row[i]) for i, name in shared}, **own_step, **found})
-    return tables.done(), ragged
-
-
-@register_reader("csv")
-class CsvTable:
-    """CSV; console text where it turns out to be none, unless it is called so."""
-
-    order = 70
-
-    def owns(self, path: Path, start: bytes) -> bool:
-        """By its name, else by its first two lines."""
-        return path.suffix.lower() in SUFFIXES or sniff(source.first_text(start))
-
-    def read(self, path: Path, options: ReadOptions) -> Parsed:
-        """As `read` of this file."""
-        return console.or_console(read, path, options, surely=path.suffix.lower() in SUFFIXES)
+            if found.keys() - {"step"}:
+                yield run, {**{name: _cell(row[i]) for i, name in shared}, **found}

@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from grpo_clinic.readers import aliases
 from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.table import LogTable
+from grpo_clinic.readers.table import LogTable, Parsed
 from grpo_clinic.readers.which import match_key
 
 _ANYWAY = frozenset({"loss", "train_loss", "train_runtime", "eval_loss", "eval_runtime"})
@@ -28,13 +28,6 @@ def is_row(row: Mapping[str, object], options: ReadOptions) -> bool:
     return any(_is_metric(key) for key in row) or any(match_key(key, list(row)) for key in wanted)
 
 
-def holds_reward(row: Mapping[str, object], options: ReadOptions) -> bool:
-    """Whether a row holds the reward asked for, or, if none was named, any known reward."""
-    if options.reward_key:
-        return match_key(options.reward_key, list(row)) is not None
-    return any(is_reward_key(key) for key in row)
-
-
 def with_stated_step(row: Mapping[str, object]) -> Mapping[str, object]:
     """The row with ms-swift's `global_step/max_steps`, `5/875`, as its step; its rows are not evenly spaced."""
     text = row.get("global_step/max_steps")
@@ -43,28 +36,39 @@ def with_stated_step(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 class LineRows:
-    """The rows found so far; a dialect adds `feed(line)` and `parsed()`."""
+    """How one trainer prints: `feed` sees every line once, in order, colour codes removed, and keeps what it knows.
+
+    Nothing may raise on odd text, no regular expression may backtrack without bound, and no text is ever evaluated.
+    `worth` says what a row with a reward counts where several dialects find some.
+    """
+
+    kind, framework, worth = "", "", 1.0
 
     def __init__(self, options: ReadOptions):
         self._options = options
-        self._table = LogTable()
-        self._rewards = 0
+        self.table = LogTable()
+        self.rewards = 0
 
-    @property
-    def found(self) -> int:
-        """Rows so far that hold a reward."""
-        return self._rewards
+    def feed(self, line: str) -> None:
+        """Look at one line."""
+        raise NotImplementedError
 
-    @property
-    def rows(self) -> int:
-        """Rows since the last `drain`, with a reward or without."""
-        return self._table.rows
+    def close(self) -> None:
+        """The text ends here."""
 
-    def drain(self) -> list[dict[str, object]]:
-        """The rows since the last call, for a log that grows; they are not kept."""
-        rows, self._table = self._table.dictionaries(), LogTable()
-        return rows
+    def parsed(self) -> Parsed:
+        """What was recognised."""
+        return Parsed(self.kind, {"": self.table}, framework=self.framework)
+
+    def _is_row(self, row: Mapping[str, object]) -> bool:
+        return is_row(row, self._options)
+
+    def _holds_reward(self, row: Mapping[str, object]) -> bool:
+        """Whether a row holds the reward asked for, or, if none was named, any known reward."""
+        if self._options.reward_key:
+            return match_key(self._options.reward_key, list(row)) is not None
+        return any(is_reward_key(key) for key in row)
 
     def _keep(self, row: Mapping[str, object]) -> None:
-        self._rewards += holds_reward(row, self._options)
-        self._table.add(row)
+        self.rewards += self._holds_reward(row)
+        self.table.add(row)

@@ -21,7 +21,7 @@ _MOST = 50_000
 
 
 @dataclass(frozen=True)
-class DataOrder:
+class _DataOrder:
     """Result of the test: its `p_value`, `share` of the variance about the running mean that repeats, the
     `autocorrelation` of that variance at one epoch, and the `pattern` at every point [n], which sums to nearly nothing
     over an epoch."""
@@ -52,7 +52,7 @@ def steps_per_epoch(step: Floats, epoch: Floats) -> float | None:
     return steps if off.max() < 0.1 else None
 
 
-def data_order(step: Floats, reward: Floats, period: float, seed: int = 0, shifts: int = SHIFTS) -> DataOrder | None:
+def data_order(step: Floats, reward: Floats, period: float, seed: int = 0, shifts: int = SHIFTS) -> _DataOrder | None:
     """Test a curve [n] for a pattern of `period` steps; None where the run holds too few epochs, or points in one."""
     every = float(np.median(np.diff(step))) if step.size > 1 else 1.0
     places, epochs = round(period / every), int((step[-1] - step[0] + every) // period) if step.size else 0
@@ -72,7 +72,7 @@ def data_order(step: Floats, reward: Floats, period: float, seed: int = 0, shift
     strength = observed / max(places - 1, 1) / within
     shrunk = max(0.0, 1 - 1 / max(strength, 1e-300))
     repeated = float(rest[:-places] @ rest[places:]) / max(total * (1 - places / rest.size), 1e-300)
-    return DataOrder(p, observed / max(total, 1e-300), repeated, shrunk * means[place])
+    return _DataOrder(p, observed / max(total, 1e-300), repeated, shrunk * means[place])
 
 
 def _between(rest: Floats, place: np.ndarray, places: int) -> tuple[float, Floats]:

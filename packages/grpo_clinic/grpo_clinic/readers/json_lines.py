@@ -4,12 +4,9 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from grpo_clinic.readers import console, source
+from grpo_clinic.readers import source
 from grpo_clinic.readers.dialect import with_stated_step
-from grpo_clinic.readers.normalise import Parsed
-from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.registry import register_reader
-from grpo_clinic.readers.table import RunTables
+from grpo_clinic.readers.table import Parsed, RunTables
 
 _WORTHWHILE = 0.5
 
@@ -20,7 +17,7 @@ def sniff(start: str) -> bool:
     return len(lines) == 2 and isinstance(_row(lines[0]), dict) and lines[1].startswith("{")
 
 
-def read(path: Path, options: ReadOptions) -> Parsed:
+def read(path: Path) -> Parsed:
     """The rows of a JSONL file. Raises ValueError if fewer than half of its lines are JSON objects."""
     tables = RunTables()
     lines = source.Lines(path)
@@ -56,18 +53,3 @@ def _row(line: str) -> object:
         return json.loads(line)
     except (ValueError, RecursionError):
         return None
-
-
-@register_reader("json_lines")
-class JsonLinesFile:
-    """JSON lines; console text where they turn out to be something else."""
-
-    order = 50
-
-    def owns(self, path: Path, start: bytes) -> bool:
-        """By its name, else by its first two lines."""
-        return path.suffix.lower() in (".jsonl", ".ndjson") or sniff(source.first_text(start))
-
-    def read(self, path: Path, options: ReadOptions) -> Parsed:
-        """As `read` of this file."""
-        return console.or_console(read, path, options)

@@ -35,8 +35,3 @@ FEWEST_POINTS = 8
 """Rewards of a run that a law is fitted to."""
 MAX_FILES = 2_000
 """Files looked at in one folder; further ones are counted."""
-
-
-def skipped_records(count: int) -> str:
-    """Note on records that were too long to be decoded."""
-    return f"{count} records of more than {MAX_LINE} bytes skipped"

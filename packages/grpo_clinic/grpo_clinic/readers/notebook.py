@@ -5,17 +5,15 @@ notebook is run.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 from grpo_clinic.readers import aliases, console, limits, scalars, source
-from grpo_clinic.readers.normalise import Parsed
 from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.registry import register_reader
-from grpo_clinic.readers.table import LogTable
+from grpo_clinic.readers.table import LogTable, Parsed
 
 _NAMES = {"training loss": "loss", "validation loss": "eval_loss", "step": "step", "epoch": "epoch"}
 
@@ -46,7 +44,7 @@ class _Tables(HTMLParser):
             self._cell.append(data)
 
 
-def read(path: Path, parse_lines: Callable[[Iterator[str]], Parsed]) -> Parsed:
+def read(path: Path, options: ReadOptions) -> Parsed:
     """The longest table with a reward, else the printed text. Raises ValueError for anything but a notebook."""
     try:
         book = json.loads(source.text(path))
@@ -70,7 +68,7 @@ def read(path: Path, parse_lines: Callable[[Iterator[str]], Parsed]) -> Parsed:
         best = max(found, key=lambda table: table.rows)
         more = (f"{len(found) - 1} shorter tables in the notebook left out",) if len(found) > 1 else ()
         return Parsed("notebook, table of the trainer", {"": best}, more, aliases.TRL)
-    parsed = parse_lines(line for text in printed for line in text.splitlines())
+    parsed = console.from_lines((line for text in printed for line in text.splitlines()), options)
     return replace(parsed, format=f"notebook, {parsed.format}")
 
 
@@ -100,18 +98,3 @@ def _table(rows: list[list[str]]) -> LogTable | None:
         if len(row) == len(keys) and any(scalars.parse(cell) is not None for cell in row):
             table.add({key: cell for key, cell in zip(keys, row, strict=True) if key})
     return table if table.keys else None
-
-
-@register_reader("notebook")
-class Notebook:
-    """Notebooks."""
-
-    order = 30
-
-    def owns(self, path: Path, start: bytes) -> bool:
-        """By its name."""
-        return path.suffix.lower() == ".ipynb"
-
-    def read(self, path: Path, options: ReadOptions) -> Parsed:
-        """As `read` of this file."""
-        return read(path, lambda lines: console.from_lines(lines, options))

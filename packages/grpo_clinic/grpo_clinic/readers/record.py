@@ -30,18 +30,14 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Series:
-    """One logged quantity and its provenance.
+    """One logged quantity: `step` [n] strictly increasing, `value` [n] finite.
 
-    `step` [n] strictly increasing, `value` [n] finite; `key` as it stands in the log, `framework` and `versions`
-    to which that key belongs, `meaning` where the name alone would mislead, `notes` on what was done to it.
+    `key` as it stands in the log, `notes` on what was done to it.
     """
 
     step: Floats
     value: Floats
     key: str
-    framework: str = "unknown"
-    versions: str = ""
-    meaning: str = ""
     notes: tuple[str, ...] = ()
 
     def at(self, step: Floats) -> Floats:
@@ -50,12 +46,6 @@ class Series:
             return np.full(len(step), np.nan)
         place = np.minimum(np.searchsorted(self.step, step), self.step.size - 1)
         return np.where(self.step[place] == step, self.value[place], np.nan)
-
-    @property
-    def provenance(self) -> str:
-        """One line: key, framework, versions, meaning, treatment."""
-        origin = f"{self.framework} {self.versions}".strip()
-        return "; ".join(text for text in (f"'{self.key}' ({origin})", self.meaning, *self.notes) if text)
 
 
 _SHARE = re.compile(r"accuracy|pass@|(correct|success|solve|pass)[_/ ]?rate")
@@ -159,15 +149,6 @@ class Curve:
         _checks.choice("column", name, COLUMNS)
         found = self.series.get(name)
         return None if found is None else found.at(self.step)
-
-    @property
-    def provenance(self) -> dict[str, str]:
-        """Where each column comes from: name -> original key, framework, versions, treatment."""
-        named = {"reward": self.reward_series} if self.reward.size else {}
-        named |= {**self.series, **{f"part {k}": s for k, s in self.parts.items()}}
-        if self.eval is not None:
-            named["eval"] = self.eval
-        return {name: series.provenance for name, series in named.items()}
 
     def in_unit(self, unit: str, refresh_interval: float | None = None) -> "Curve":
         """The same run with steps counted in `unit`, one rollout cycle being `refresh_interval` optimiser steps.

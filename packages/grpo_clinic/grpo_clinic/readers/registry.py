@@ -1,26 +1,33 @@
-"""Readers by the name of the format that they read."""
+"""Which reader reads a file: those from outside the package first, then ours."""
 
-from functools import lru_cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from grpo_clinic._registry import Registry
-from grpo_clinic.readers.normalise import Parsed
+from grpo_clinic.readers import (
+    console,
+    csv_table,
+    json_document,
+    json_lines,
+    limits,
+    notebook,
+    source,
+    tensorboard_events,
+)
 from grpo_clinic.readers.options import ReadOptions
+from grpo_clinic.readers.table import Parsed
 
 
 class Reader(Protocol):
-    """One format of log files.
+    """A format of log files of your own: a class under `@register_reader("its_name")` in a module of yours.
 
-    For developers. A new format is a class under `@register_reader("its_name")` in a module of yours (or a file of this
-    folder that `front` imports). The readers are asked in turn, those from outside the package first, then ours by
-    their attribute `order`. The first that owns a file reads it, alone. Packed files are unpacked before that, and
-    folders are gone through: what comes here is one file.
-
-    Logs are not trusted. Nothing in them may be evaluated or unpickled, and `LogTable` bounds what is kept.
-
-    A class may have `suffixes`, (".ledger",): files of these names in a folder count as logs.
+    Packed files are refused before it is asked, and folders are gone through: what comes here is one file. Logs are not
+    trusted. Nothing in them may be evaluated or unpickled, and `LogTable` bounds what is kept. `suffixes`, as
+    (".ledger",), are ends of names by which files in a folder count as logs.
     """
+
+    suffixes: tuple[str, ...] = ()
 
     def owns(self, path: Path, start: bytes) -> bool:
         """Whether a file is of this format. start: its first 64 KiB at most. Nothing may be raised."""
@@ -35,23 +42,43 @@ READERS: Registry[Reader] = Registry("reader")
 register_reader = READERS.register
 
 
-@lru_cache
-def _built(name: str, builder: object) -> Reader:
-    return READERS[name]()
+def parse(path: Path, options: ReadOptions) -> Parsed:
+    """The tables in a file, by the first reader that owns it. Raises ValueError for one that cannot be read."""
+    source.check(path)
+    start = source.head(path)
+    for build in READERS.values():
+        if (reader := build()).owns(path, start):
+            return reader.read(path, options)
+    if "tfevents" in path.name or source.is_event_file(start):
+        return tensorboard_events.read(path)
+    source.refuse_binary(start)
+    name, text = path.suffix.lower(), source.first_text(start)
+    if name == ".ipynb":
+        return notebook.read(path, options)
+    if name in (".jsonl", ".ndjson") or json_lines.sniff(text):
+        return _or_console(json_lines.read, path, options)
+    if name not in csv_table.SUFFIXES and json_document.sniff(text):
+        return _or_console(json_document.read, path, options, surely=name == ".json")
+    if name in csv_table.SUFFIXES or csv_table.sniff(text):
+        return _or_console(csv_table.read, path, options, surely=name in csv_table.SUFFIXES)
+    return console.read(path, options)
 
 
-def in_order() -> dict[str, Reader]:
-    """The readers by name, as they are asked. Raises ValueError for one from outside that is none."""
-    ours = {name: getattr(READERS[name], "order", 0) for name in READERS if not READERS.is_outside(name)}
-    theirs = [name for name in READERS if name not in ours]
-    return {name: _built(name, READERS[name]) for name in (*theirs, *sorted(ours, key=lambda name: ours[name]))}
+def _or_console(read: Callable[[Path], Parsed], path: Path, options: ReadOptions, *, surely: bool = False) -> Parsed:
+    """What `read` makes of a file; where that fails, the run in it as console text, unless it is `surely` none.
 
-
-def suffixes() -> tuple[str, ...]:
-    """Ends of names of files that readers from outside say are logs, wherever they lie."""
-    return tuple(one for name in READERS for one in getattr(READERS[name], "suffixes", ()))
-
-
-def owner(path: Path, start: bytes) -> tuple[str, Reader]:
-    """The first reader that owns a file with these first bytes, and its name; console text is whatever is left."""
-    return next((name, reader) for name, reader in in_order().items() if reader.owns(path, start))
+    Raises the error of `read` where both fail.
+    """
+    try:
+        return read(path)
+    except limits.TooLarge:
+        raise
+    except ValueError as error:
+        if surely:
+            raise
+        try:
+            return console.read(path, options)
+        except limits.TooLarge:
+            raise
+        except ValueError:
+            raise error from None

@@ -10,7 +10,7 @@ from grpo_clinic.readers import aliases
 from grpo_clinic.readers.options import ReadOptions
 from grpo_clinic.readers.record import Floats
 from grpo_clinic.readers.table import LogTable, RowMask
-from grpo_clinic.readers.which import chosen_rows, evaluation_rows, reward_column, step_column
+from grpo_clinic.readers.which import View
 
 _FEWEST = 8
 """Steps of a run; a start that came to fewer is left out where a longer one follows."""
@@ -22,12 +22,11 @@ _MOST = 50
 
 def runs_of(table: LogTable, options: ReadOptions) -> list[LogTable]:
     """The runs of a table in their order; the table itself where it holds one."""
-    held_out = evaluation_rows(table)
     try:
-        pool = chosen_rows(table, options) if options.where else ~held_out
-        key = reward_column(table, pool, held_out, aliases.framework_of(table.keys), options)[0]
-        rows = pool & table.has(key)
-        step = step_column(table, rows, options)[0]
+        view = View(table, options)
+        rows = view.pool & table.has(view.reward()[0])
+        view.count_steps(rows)
+        step = view.step
     except ValueError:  # told where the curve is made
         return [table]
     starts = _starts(step, np.flatnonzero(rows & np.isfinite(step)))

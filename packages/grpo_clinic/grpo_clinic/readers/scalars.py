@@ -27,7 +27,7 @@ def parse(value: object) -> float | None:
     if isinstance(value, float):
         return value
     if isinstance(value, int):
-        return from_int(value)
+        return _from_int(value)
     if value is None:
         return math.nan
     if isinstance(value, str):
@@ -47,10 +47,10 @@ def _from_object(value: Any) -> float | None:
     try:
         return float(value)
     except OverflowError:
-        return from_int(int(value))  # type: ignore[arg-type]
+        return _from_int(int(value))  # type: ignore[arg-type]
 
 
-def from_int(value: int) -> float:
+def _from_int(value: int) -> float:
     """The nearest float; infinite beyond the largest one."""
     try:
         return float(value)

@@ -87,12 +87,6 @@ def text(path: Path) -> str:
         raise ValueError(f"expected a readable file, got {error.strerror}") from None
 
 
-def cleaned(line: str) -> str:
-    """A line without colour codes and NUL bytes."""
-    line = line.replace("\0", "")
-    return _ANSI.sub("", line) if "\x1b" in line else line
-
-
 class Lines:
     """The lines of a text file, split at \\n, \\r\\n and \\r (progress bars), without colour codes.
 

@@ -1,22 +1,14 @@
 """The step of console rows that do not say it.
 
 TRL prints a dictionary per log event, without the step, and the progress bars around it are out of order because
-the two streams are buffered apart. What is left, best first:
-
-1. a `step` in the row;
-2. the learning rate: on a linear schedule (warm-up or decay) its differences are whole multiples of the one that
-   belongs to one logging interval, so that even lost rows are noticed; the distance to zero, in the same unit,
-   against the total number of steps gives the interval;
-3. the number of rows against the last step that a progress bar showed;
-4. the row's number, said to be just that.
-
-Where the epoch goes back the run was taken up again from a checkpoint: the steps go back to the row that had the same
-learning rate, else the same epoch.
+the two streams are buffered apart. What is left, best first: a `step` in the row; a linear learning rate, whose
+differences are whole multiples of the one that belongs to one logging interval, so that even lost rows are noticed,
+and whose distance to zero against the steps in all gives the interval; the number of rows against the last step that a
+progress bar showed; the row's number, said to be just that.
 """
 
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 
@@ -39,10 +31,6 @@ class Clues:
             self.last[total] = max(self.last.get(total, 0), done)
             self.seen[total] += 1
 
-    def total(self, steps: int) -> None:
-        """The total number of optimiser steps, as the trainer announced it."""
-        self.stated_total = steps
-
     @property
     def length(self) -> tuple[int, int]:
         """(total steps, last step shown) of the training's own bar; zeros if there was none."""
@@ -54,84 +42,47 @@ def complete(table: LogTable, clues: Clues, log_every: int | None) -> tuple[LogT
     """The table with a `step` on every row, and how it was found."""
     if "__row" not in table.keys:
         return table, ()
-    aside = _flag(table, "__aside")
-    summary = _flag(table, "__summary")
+    aside, summary = (table.column(key) == 1 for key in ("__aside", "__summary"))
     logged = ~aside & ~summary & np.isfinite(table.column("__row"))
+    rows, (total, last) = int(logged.sum()), clues.length
     rates = table.column("learning_rate")[logged] if "learning_rate" in table.keys else np.zeros(0)
-    total, last = clues.length
-    back = _taken_up(table, rates, logged)
-    rows, repeated = int(logged.sum()), sum(row - again for row, again in back.items())
-    first = rates[: min(back, default=rows)] if rates.size == rows else rates[:0]
-    units = schedule_units(first)
-    interval, how = _interval(units, first, rows - repeated + clues.damaged, total, last, log_every)
-    if units is None or back:
-        units = _positions(rates, rows, back)
-        how += f"; the run was taken up again {len(back)} times, as its epochs tell" if back else ""
-    elif (lost := int(units[-1] - units.size)) > 0:
+    units = _schedule_units(rates)
+    interval, how = _interval(units, rates, rows + clues.damaged, total, last, log_every)
+    if units is not None and (lost := int(units[-1] - units.size)) > 0:
         how += f"; the learning rate shows {lost} rows missing between those logged"
     step = np.full(table.rows, np.nan)
-    step[logged] = units * interval
-    return _with_steps(table, step, summary, last), (f"step: {how}",)
+    step[logged] = (np.arange(1.0, rows + 1) if units is None else units) * interval
+    previous = 0.0
+    for row in range(table.rows):
+        if summary[row]:  # the closing summary belongs to the last step, if known
+            step[row] = max(float(last), previous + 1)
+        elif not np.isfinite(step[row]):
+            step[row] = previous
+        previous = step[row]
+    return table.with_steps(step), (f"step: {how}",)
 
 
-def _flag(table: LogTable, key: str) -> np.ndarray:
-    return table.column(key) == 1 if key in table.keys else np.zeros(table.rows, bool)
-
-
-def _taken_up(table: LogTable, rates: Floats, logged: np.ndarray) -> dict[int, int]:
-    """Logged row at which the epoch goes back -> the earlier row that it repeats, in order; not to the very first."""
-    if "epoch" not in table.keys:
-        return {}
-    epochs, found = table.column("epoch")[logged], {}
-    for row in np.flatnonzero(np.diff(epochs) < 0) + 1:
-        same = np.flatnonzero(np.abs(epochs[:row] - epochs[row]) <= 1e-9 * abs(epochs[row]))
-        if rates.size == epochs.size:
-            alike = np.flatnonzero((rates[:row] == rates[row]) & np.isin(np.arange(row), same))
-            same = alike if alike.size else same
-        if same.size and same[-1] > 0:
-            found[int(row)] = int(same[-1])
-    return found
-
-
-def _positions(rates: Floats, rows: int, back: dict[int, int]) -> Floats:
-    """Position of each row in logging intervals [rows], every piece of a run that was taken up again by itself."""
-    units = np.arange(1, rows + 1, dtype=float)
-    for start, end in pairwise([0, *back, rows]):
-        own = schedule_units(rates[start:end]) if rates.size == rows else None
-        units[start:end] = np.arange(1, end - start + 1) if own is None else own
-        units[start:end] += units[back[start]] - 1 if start else 0
-    return units
-
-
-def schedule_units(rates: Floats) -> Floats | None:
+def _schedule_units(rates: Floats) -> Floats | None:
     """Position of each row in logging intervals [n], from a piecewise linear schedule; None if it is not linear.
 
     Each monotone piece has its own unit, the commonest (median) difference; every difference must be a whole
     multiple of it to within a tenth.
     """
-    if rates.size < 4 or not np.all(np.isfinite(rates)):
+    if rates.size < 4:
         return None
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # a log may hold any number that a float can be
         differences = np.diff(rates)
-    if not np.all(np.isfinite(differences)):
-        return None
-    gaps = np.ones(differences.size)
-    for sign in (1, -1):
-        piece = np.sign(differences) == sign
-        if piece.sum() == 0:
-            continue
-        with np.errstate(over="ignore"):  # a log may hold any number that a float can be
-            multiple = differences[piece] / np.median(differences[piece])
-        if not np.all(np.isfinite(multiple)):
-            return None
-        rough = np.abs(multiple - np.round(multiple)) > 0.1
-        rough[0 if sign < 0 else -1] = False  # the row across the peak belongs to neither piece
-        if rough.any() or np.mean(np.round(multiple) == 1) < 0.5:
-            return None
-        gaps[piece] = np.maximum(np.round(multiple), 1)
-    if np.any(differences == 0):
-        return None
-    return np.concatenate(([1.0], 1.0 + np.cumsum(gaps)))
+        gaps = np.full(differences.size, np.nan)
+        for sign in (1, -1):
+            piece = np.sign(differences) == sign
+            if piece.any():
+                multiple = differences[piece] / np.median(differences[piece])
+                rough = ~(np.abs(multiple - np.round(multiple)) <= 0.1)
+                rough[0 if sign < 0 else -1] = False  # the row across the peak belongs to neither piece
+                if rough.any() or np.mean(np.round(multiple) == 1) < 0.5:
+                    return None
+                gaps[piece] = np.maximum(np.round(multiple), 1)
+    return np.concatenate(([1.0], 1.0 + np.cumsum(gaps))) if np.isfinite(gaps).all() else None
 
 
 def _interval(
@@ -150,15 +101,3 @@ def _interval(
         if last // guess == rows:
             return guess, f"from {rows} rows in {last} steps shown by the progress bar: one row per {guess}"
     return 1.0, "the number of the row, because the log does not tell its logging interval (give log_every)"
-
-
-def _with_steps(table: LogTable, step: Floats, summary: np.ndarray, last: int) -> LogTable:
-    """A copy of the table with the step of every row; the closing summary belongs to the last step, if known."""
-    previous = 0.0
-    for row in range(table.rows):
-        if summary[row]:
-            step[row] = max(float(last), previous + 1) if last else previous + 1
-        elif not np.isfinite(step[row]):
-            step[row] = previous
-        previous = step[row]
-    return table.with_steps(step)

@@ -6,8 +6,11 @@ all rows.
 """
 
 from array import array
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,58 +25,41 @@ _WRAPPERS = frozenset({"data", "metrics", "metric", "logs", "log", "scalars", "s
 RUN_KEYS = ("run_name", "run_id", "run", "experiment_name", "experiment", "exp_name", "exp", "trial", "arm", "algo")
 
 
-@dataclass
-class Size:
-    """What the tables of one file hold together."""
-
-    cells: int = 0
-    texts: int = 0
-    columns: int = 0
-
-
 class LogTable:
-    """Rows of named numbers and short texts; `add` returns nothing and drops what is neither."""
+    """Rows of named numbers and short texts; `add` drops what is neither. kept: what the tables of one file hold."""
 
-    def __init__(self, kept: Size | None = None) -> None:
+    def __init__(self, kept: Counter[str] | None = None) -> None:
         self.rows = 0
-        self._kept = kept or Size()
-        self._numbers: dict[str, tuple[array, array]] = {}
-        self._words: dict[str, tuple[array, list[str]]] = {}
+        self._kept: Counter[str] = Counter() if kept is None else kept
+        self._numbers: dict[str, tuple[array, Any]] = {}
+        self._words: dict[str, tuple[array, Any]] = {}
 
     def add(self, row: Mapping[str, object]) -> None:
         """Append one row; nested dictionaries are flattened with dots, wrappers such as `data` without."""
         for key, value in _flat(row, "", 0):
-            self._put(key, value)
+            if (number := scalars.parse(value)) is not None:
+                _room(self._kept["cells"] < limits.MAX_CELLS, f"at most {limits.MAX_CELLS} numbers in one log")
+                self._kept["cells"] += self._put(self._numbers, key, number)
+            elif isinstance(value, bool | str) and self._kept["texts"] < limits.MAX_TEXTS:
+                word = str(value).lower() if isinstance(value, bool) else value
+                self._kept["texts"] += self._put(self._words, key, word) if len(word) <= limits.MAX_KEY else 0
         self.rows += 1
 
-    def _put(self, key: str, value: object) -> None:
-        number = scalars.parse(value)
-        if number is not None:
-            _room(self._kept.cells < limits.MAX_CELLS, f"at most {limits.MAX_CELLS} numbers in one log")
-            rows, values = self._slot(self._numbers, key, array("d"))
-            self._kept.cells += _put_last(rows, values, self.rows, number)
-        elif (
-            isinstance(value, bool | str) and len(str(value)) <= limits.MAX_KEY and self._kept.texts < limits.MAX_TEXTS
-        ):
-            rows, words = self._slot(self._words, key, [])
-            word = str(value).lower() if isinstance(value, bool) else value
-            self._kept.texts += _put_last(rows, words, self.rows, word)
-
-    def _slot(self, store: dict, key: str, empty: object) -> tuple:
+    def _put(self, store: dict[str, tuple[array, Any]], key: str, value: object) -> int:
+        """Put a value at the end of a column, in place of an earlier one in this row; the number of cells more."""
         if key not in store:
             _room(len(store) < limits.MAX_KEYS, f"at most {limits.MAX_KEYS} different column names")
-            _room(self._kept.columns < limits.MAX_COLUMNS, f"at most {limits.MAX_COLUMNS} columns in all runs of a log")
-            store[key] = (array("q"), empty)
-            self._kept.columns += 1
-        return store[key]
-
-    def dictionaries(self) -> list[dict[str, object]]:
-        """The rows as they were put in, flat [rows]: for tables of a few rows that are read as they come."""
-        rows: list[dict[str, object]] = [{} for _ in range(self.rows)]
-        for key, (places, values) in (*self._numbers.items(), *self._words.items()):
-            for place, value in zip(places, values, strict=True):
-                rows[place][key] = value
-        return rows
+            most = f"at most {limits.MAX_COLUMNS} columns in all runs of a log"
+            _room(self._kept["columns"] < limits.MAX_COLUMNS, most)
+            store[key] = (array("q"), array("d") if store is self._numbers else [])
+            self._kept["columns"] += 1
+        rows, values = store[key]
+        if rows and rows[-1] == self.rows:
+            values[-1] = value
+            return 0
+        rows.append(self.rows)
+        values.append(value)
+        return 1
 
     @property
     def keys(self) -> list[str]:
@@ -116,15 +102,11 @@ class LogTable:
         """A copy of the rows from `first` up to `last`, which is not among them."""
         fresh = LogTable(self._kept)
         fresh.rows = last - first
-        for key, (rows, values) in self._numbers.items():
-            places = np.frombuffer(rows, np.int64)
-            inside = (places >= first) & (places < last)
-            if inside.any():
-                fresh._numbers[key] = (array("q", (places[inside] - first).tobytes()), _picked(values, inside))
-        for key, (rows, words) in self._words.items():
-            kept = [(row - first, word) for row, word in zip(rows, words, strict=True) if first <= row < last]
-            if kept:
-                fresh._words[key] = (array("q", [row for row, _ in kept]), [word for _, word in kept])
+        for store, own in ((self._numbers, fresh._numbers), (self._words, fresh._words)):
+            for key, (rows, values) in store.items():
+                start, end = (bisect_left(rows, place) for place in (first, last))
+                if start < end:
+                    own[key] = (array("q", [row - first for row in rows[start:end]]), values[start:end])
         return fresh
 
     def words(self, key: str) -> list[str | None]:
@@ -136,19 +118,14 @@ class LogTable:
         return dense
 
 
-def _put_last(rows: array, values: array | list, row: int, value: object) -> int:
-    """Put a value at the end of a column, in place of an earlier one in this row; the number of cells more."""
-    if rows and rows[-1] == row:
-        values[-1] = value
-        return 0
-    rows.append(row)
-    values.append(value)
-    return 1
+@dataclass(frozen=True)
+class Parsed:
+    """What a reader hands over: one table per run, the format's name and what it had to say."""
 
-
-def _picked(values: array, which: RowMask) -> array:
-    kept = np.frombuffer(values, values.typecode)[which]
-    return array(values.typecode, kept.tobytes())
+    format: str
+    tables: dict[str, LogTable]
+    notes: tuple[str, ...] = ()
+    framework: str = ""
 
 
 def _room(enough: bool, expected: str) -> None:
@@ -172,7 +149,7 @@ class RunTables:
 
     def __init__(self) -> None:
         self._tables: dict[str, LogTable] = {}
-        self._kept = Size()
+        self._kept: Counter[str] = Counter()
 
     def add(self, row: Mapping[str, object]) -> None:
         """Put one row into the table of its run."""
@@ -182,8 +159,7 @@ class RunTables:
         """The table of one run, made when first asked for. Raises TooLarge beyond the largest number of runs."""
         run = visible(run)
         if run not in self._tables:
-            if len(self._tables) >= limits.MAX_RUNS:
-                raise limits.TooLarge(f"expected at most {limits.MAX_RUNS} runs in one log, got more")
+            _room(len(self._tables) < limits.MAX_RUNS, f"at most {limits.MAX_RUNS} runs in one log")
             self._tables[run] = LogTable(self._kept)
         return self._tables[run]
 
@@ -194,8 +170,5 @@ class RunTables:
 
 def run_of(row: Mapping[str, object]) -> str:
     """The run that a row names, '' if it names none."""
-    for key in RUN_KEYS:
-        name = row.get(key)
-        if isinstance(name, str) and name:
-            return name[: limits.MAX_KEY]
-    return ""
+    names = (row.get(key) for key in RUN_KEYS)
+    return next((name[: limits.MAX_KEY] for name in names if isinstance(name, str) and name), "")

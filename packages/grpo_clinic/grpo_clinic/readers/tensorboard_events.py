@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from grpo_clinic.readers import limits, source
-from grpo_clinic.readers.normalise import Parsed
-from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.registry import register_reader
-from grpo_clinic.readers.table import LogTable
+from grpo_clinic.readers.table import LogTable, Parsed
 
 _FRAME = struct.Struct("<Q")
 _LARGEST_RECORD = 64 * 1024**2
 
 
-def read(path: Path, options: ReadOptions) -> Parsed:
+def read(path: Path) -> Parsed:
     """The scalars of one event file, a row per step. Raises ValueError without the library or without scalars."""
     cut = _whole_until(path, source.check(path))
     table, notes = LogTable(), ["the file ends inside a record"] if cut else []
@@ -86,7 +83,7 @@ def _events(path: Path, notes: list[str]) -> Iterator[tuple[int, str, float]]:
             raise ValueError(f"expected a TensorBoard event file, got a damaged one ({type(error).__name__})") from None
         notes.append(f"a damaged record ({type(error).__name__}): what stands before it was read")
     if long:
-        notes.append(limits.skipped_records(long))
+        notes.append(f"{long} records of more than {limits.MAX_LINE} bytes skipped")
 
 
 def _scalar(value: Any, tensor_util: Any) -> float | None:
@@ -111,35 +108,3 @@ def _by_step(events: Iterator[tuple[int, str, float]]) -> Iterator[tuple[int, di
         current, row[tag] = step, number
     if row:
         yield current, row
-
-
-def texts(path: Path) -> list[str]:
-    """What stands between the first and the last brace of records that hold a text: the first eight, a megabyte each.
-
-    The library is not needed for it. Raises ValueError as `read` does.
-    """
-    _whole_until(path, source.check(path))
-    found: list[str] = []
-    with open(path, "rb") as file:
-        while len(found) < 8 and len(head := file.read(12)) == 12:
-            record = file.read(_FRAME.unpack(head[:8])[0])
-            file.seek(4, 1)
-            start, end = record.find(b"{"), record.rfind(b"}")
-            if b"text_summary" in record[:4096] and 0 <= start < end < 1_000_000:
-                found.append(record[start : end + 1].decode("utf-8", errors="replace"))
-    return found
-
-
-@register_reader("tensorboard")
-class EventFile:
-    """TensorBoard's event files."""
-
-    order = 40
-
-    def owns(self, path: Path, start: bytes) -> bool:
-        """By its name or the first bytes."""
-        return "tfevents" in path.name or source.is_event_file(start)
-
-    def read(self, path: Path, options: ReadOptions) -> Parsed:
-        """As `read` of this file."""
-        return read(path, options)

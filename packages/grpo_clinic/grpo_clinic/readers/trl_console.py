@@ -7,9 +7,9 @@ not hold the step: see `steps`.
 import re
 
 from grpo_clinic.readers import aliases, limits, steps
-from grpo_clinic.readers.dialect import LineRows, holds_reward, is_row, with_stated_step
-from grpo_clinic.readers.normalise import Parsed
+from grpo_clinic.readers.dialect import LineRows, with_stated_step
 from grpo_clinic.readers.options import ReadOptions
+from grpo_clinic.readers.table import Parsed
 
 _PAIR = re.compile(
     r"""(['"])([^'"\n]{1,200})\1\s{0,4}:\s{0,4}('[^'\n]{0,80}'|"[^"\n]{0,80}"|[\w.+\-]{1,40}(?:\([^()\n]{0,80}\))?)"""
@@ -27,10 +27,11 @@ _LONGEST = limits.MAX_KEY * 200
 class TrlConsole(LineRows):
     """Dictionary lines, with the progress bars as the only witness of the step."""
 
+    kind = "TRL console"
+
     def __init__(self, options: ReadOptions):
         super().__init__(options)
         self._clues = steps.Clues()
-        self._strings = False
         self._open = ""
         self._cycle: int | None = None
 
@@ -41,7 +42,7 @@ class TrlConsole(LineRows):
                 self._clues.bar(int(bar[1]), int(bar[2]))
         total = _TOTAL.search(line)
         if total:
-            self._clues.total(int(total[1].replace(",", "") or 0))
+            self._clues.stated_total = int(total[1].replace(",", "") or 0)
         start = _START.search(line)
         if start is not None:
             if cycle := _CYCLE.search(line[max(start.start() - 40, 0) : start.start()]):
@@ -69,28 +70,29 @@ class TrlConsole(LineRows):
 
     def _row(self, text: str) -> None:
         pairs = {m[2]: m[3] for m in _PAIR.finditer(text[:_LONGEST])}
-        if len(pairs) < 2 or not is_row(pairs, self._options):
+        if len(pairs) < 2 or not self._is_row(pairs):
             return
         row = dict(with_stated_step({key: value.strip("'\"") for key, value in pairs.items()}))
         if self._cycle is not None:
             row.setdefault("step", self._cycle)
         if "step" not in row:
-            row["__row"] = self._table.rows
+            row["__row"] = self.table.rows
         summary = "train_runtime" in row
-        if holds_reward(row, self._options):
-            self._rewards += 1
-            self._strings |= any(aliases.canonical(k) == "reward" and v[:1] in "'\"" for k, v in pairs.items())
+        row |= {"__aside": 0, "__summary": int(summary)}
+        if self._holds_reward(row):
+            self.rewards += 1
         elif summary or any(key.startswith("eval_") for key in row):
             row["__aside"] = 1
-        row["__summary"] = int(summary)
-        self._table.add(row)
+        self.table.add(row)
+
+    def close(self) -> None:
+        """A dictionary that is still open is a damaged row."""
+        self._give_up()
 
     def parsed(self) -> Parsed:
         """The rows with their steps, as exact as the log allows."""
-        self._give_up()
-        table, notes = steps.complete(self._table, self._clues, self._options.log_every)
-        kind = "TRL console" + (", values as strings (transformers 5)" if self._strings else "")
+        table, notes = steps.complete(self.table, self._clues, self._options.log_every)
         if self._clues.damaged:
             notes = (f"{self._clues.damaged} damaged row(s) left out", *notes)
         framework = aliases.TRL if {"reward", "loss"} <= set(table.keys) else ""
-        return Parsed(kind, {"": table}, notes, framework)
+        return Parsed(self.kind, {"": table}, notes, framework)

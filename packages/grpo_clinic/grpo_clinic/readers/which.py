@@ -5,12 +5,12 @@ Each as asked, by a known name, or by a guess that is said.
 
 import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from grpo_clinic.readers import aliases, columns, limits
-from grpo_clinic.readers.epochs import steps_per_epoch
 from grpo_clinic.readers.options import ReadOptions
 from grpo_clinic.readers.record import Floats, Series
 from grpo_clinic.readers.table import LogTable, RowMask
@@ -23,13 +23,13 @@ _NOT_A_MEAN = re.compile(
 """Keys that speak of the reward but are no mean of it."""
 _NO_PART = ("/std", "/min", "/max", "/mean_std", "/var")
 """Ends of keys that are the spread of a reward, and no part of it."""
-KIND_KEYS = ("type", "split", "phase", "mode", "kind", "stage", "event", "eval", "is_eval")
+_KIND_KEYS = ("type", "split", "phase", "mode", "kind", "stage", "event", "eval", "is_eval")
 """Columns in which loops say what a row is."""
 _EVAL_WORDS = frozenset({"eval", "evaluation", "val", "valid", "validation", "test", "dev", "true"})
 """What an evaluation says there."""
 
 
-def near(key: str, keys: list[str]) -> str:
+def near(key: str, keys: Sequence[str]) -> str:
     """What the log has instead of `key`: its names, first those that look like it, and how many more there are."""
     if not keys:
         return "the log has no numeric column"
@@ -37,14 +37,6 @@ def near(key: str, keys: list[str]) -> str:
     shown = [*close, *(one for one in keys if one not in close)][:8]
     more = f" and {len(keys) - len(shown)} more" if len(keys) > len(shown) else ""
     return f"the log has {', '.join(shown)}{more}"
-
-
-def named(option: str, wanted: str, keys: list[str]) -> str:
-    """The log's key that the user's `option` asks for. Raises ValueError if there is none."""
-    key = match_key(wanted, keys)
-    if key is None:
-        raise ValueError(f"{option}: expected a column of the log, got '{wanted}'; {near(wanted, keys)}")
-    return key
 
 
 def match_key(wanted: str, keys: list[str]) -> str | None:
@@ -61,223 +53,192 @@ def looks_like_evaluation(key: str) -> bool:
     return _EVAL_PREFIX.match(key) is not None
 
 
-def reward_column(
-    table: LogTable, pool: RowMask, held_out: RowMask, framework: str, options: ReadOptions
-) -> tuple[str, aliases.Alias | None, str, bool]:
-    """(key, alias, sentence, is it an evaluation) of the reward column, looked for in the rows of `pool`.
-
-    Raises ValueError if the log holds none.
-    """
-    if options.reward_key is not None:
-        key = named("reward_key", options.reward_key, table.keys)
-        alias = dict(aliases.candidates("reward", [key], framework) + aliases.candidates("eval", [key], framework)).get(
-            key
-        )
-        only_held_out = bool(held_out.any()) and not (table.has(key) & pool).any()
-        return key, alias, f"reward: '{key}' (given)", looks_like_evaluation(key) or only_held_out
-    present = [key for key in table.keys if table.logged(key, pool)]
-    train = [key for key in present if not looks_like_evaluation(key)]
-    ranked = aliases.candidates("reward", train, framework)
-    if ranked:
-        key, alias = ranked[0]
-        origin = f"{alias.framework}, {alias.versions}"
-        return key, alias, f"reward: '{key}' ({origin}){_other_candidates([other for other, _ in ranked])}", False
-    guesses = reward_guesses(train)
-    if guesses:
-        return guesses[0], None, f"reward: '{guesses[0]}' (guessed from its name){_other_candidates(guesses)}", False
-    alone = [key for key in train if not aliases.candidates("step", [key])]
-    if [aliases.canonical(key) for key in alone] == ["mean"]:
-        return alone[0], None, f"reward: '{alone[0]}', the one column beside the step", False
-    held = aliases.candidates("eval", [key for key in table.keys if table.logged(key)], framework)
-    if held:
-        key, alias = held[0]
-        return key, alias, f"reward: '{key}', an evaluation curve, because no training reward was found", True
-    lost = lost_gradient(table, pool, framework)
-    instead = near("reward", table.keys) + (f"; it shows that {lost}" if lost else "")
-    raise ValueError(f"reward_key: expected a log with a reward column, got none; {instead}")
-
-
-def lost_gradient(table: LogTable, pool: RowMask, framework: str) -> str:
-    """What a log without a reward shows all the same: a gradient norm that is not finite, beside a loss that is one."""
-    for key, _ in aliases.candidates("grad_norm", table.keys, framework):
-        rows = pool & table.has(key)
-        lost = rows & ~np.isfinite(table.column(key))
-        if lost.any():
-            text = f"'{key}' is not finite in {lost.sum()} of {rows.sum()} rows"
-            forward = "loss" in table.keys and bool(np.all(np.isfinite(table.column("loss")[lost])))
-            return f"{text}, where the loss is a number: it was lost in the backward pass" if forward else text
-    return ""
-
-
-def _other_candidates(keys: list[str]) -> str:
-    rest = ", ".join(f"'{key}'" for key in keys[1:4])
-    return f"; also there: {rest}" if rest else ""
-
-
 def reward_guesses(keys: list[str]) -> list[str]:
     """Keys that look like a mean reward, the likeliest first."""
     known = [key for key in keys if re.search(r"reward|score(?!d)|return", key, re.I) and not _NOT_A_MEAN.search(key)]
     return sorted(known, key=lambda key: ("mean" not in key.lower(), "total" not in key.lower(), len(key)))
 
 
-def step_column(table: LogTable, rows: RowMask, options: ReadOptions) -> tuple[Floats, str, str]:
-    """(step of every row [rows], its key, sentence); the row's number where nothing better is logged.
+class View:
+    """A table as it is read: whose names count, which rows are evaluations, and which count for the reward (`pool`).
 
-    A known name counts if more than half of the `rows` have it. Raises ValueError for a column that is not there.
+    `step` [rows] is NaN until `count_steps` was asked. Raises ValueError for a condition that no row fulfils.
     """
-    if options.step_key is not None:
-        key = named("step_key", options.step_key, table.keys)
-        return table.column(key), key, f"step: '{key}' (given)"
-    for key, _ in aliases.candidates("step", table.keys):
-        step = table.column(key)
-        if np.isfinite(step[rows]).sum() > 0.5 * max(rows.sum(), 1):
-            return step, key, f"step: '{key}'"
-    return np.cumsum(rows).astype(float), "", "step: the number of the row, because no step is logged"
 
+    def __init__(self, table: LogTable, options: ReadOptions, framework: str = "") -> None:
+        self.table, self.options = table, options
+        self.framework = framework or aliases.framework_of(table.keys)
+        self.held_out = np.zeros(table.rows, bool)
+        for key in table.text_keys:
+            if key.lower() in _KIND_KEYS:
+                self.held_out |= [word is not None and word.lower() in _EVAL_WORDS for word in table.words(key)]
+        self.pool = self._chosen() if options.where else ~self.held_out
+        self.step: Floats = np.full(table.rows, np.nan)
+        self.step_key = self.step_text = ""
 
-def evaluation_rows(table: LogTable) -> RowMask:
-    """Rows that say of themselves that they are an evaluation [rows]."""
-    held_out = np.zeros(table.rows, bool)
-    for key in table.text_keys:
-        if key.lower() in KIND_KEYS:
-            held_out |= np.array([word is not None and word.lower() in _EVAL_WORDS for word in table.words(key)], bool)
-    return held_out
+    def _chosen(self) -> RowMask:
+        """Rows that fulfil every condition [rows]."""
+        kept = np.ones(self.table.rows, bool)
+        for key, wanted in self.options.conditions().items():
+            if key in self.table.text_keys:
+                kept &= [word == wanted for word in self.table.words(key)]
+            elif key in self.table.keys:
+                try:
+                    kept &= self.table.column(key) == float(wanted)
+                except ValueError:
+                    kept &= False
+            else:
+                instead = near(key, self.table.text_keys + self.table.keys)
+                raise ValueError(f"where: expected a column of the log, got '{key}'; {instead}")
+        if not kept.any():
+            raise ValueError(f"where: expected a condition that some row fulfils, got {self.options.conditions()!r}")
+        return kept
 
+    def candidates(self, role: str, keys: list[str] | None = None) -> list[tuple[str, aliases.Alias]]:
+        """(key, alias) pairs of one role among the log's keys."""
+        return aliases.candidates(role, self.table.keys if keys is None else keys, self.framework)
 
-def chosen_rows(table: LogTable, options: ReadOptions) -> RowMask:
-    """Rows that fulfil every condition [rows]. Raises ValueError for an unknown column or if no row is left."""
-    kept = np.ones(table.rows, bool)
-    for key, wanted in options.where.items():
-        if key in table.text_keys:
-            kept &= np.array([word == wanted for word in table.words(key)], bool)
-        elif key in table.keys:
-            try:
-                kept &= table.column(key) == float(wanted)
-            except ValueError:
-                kept &= False
-        else:
-            raise ValueError(
-                f"where: expected a column of the log, got '{key}'; {near(key, table.text_keys + table.keys)}"
-            )
-    if not kept.any():
-        raise ValueError(f"where: expected a condition that some row fulfils, got {dict(options.where)!r}")
-    return kept
+    def _named(self, option: str, wanted: str) -> str:
+        """The log's key that the user's `option` asks for. Raises ValueError if there is none."""
+        key = match_key(wanted, self.table.keys)
+        if key is None:
+            instead = near(wanted, self.table.keys)
+            raise ValueError(f"{option}: expected a column of the log, got '{wanted}'; {instead}")
+        return key
 
+    def reward(self) -> tuple[str, str, bool]:
+        """(key, sentence, is it an evaluation) of the reward column. Raises ValueError if the log holds none."""
+        table, pool = self.table, self.pool
+        if self.options.reward_key is not None:
+            key = self._named("reward_key", self.options.reward_key)
+            only_held_out = bool(self.held_out.any()) and not (table.has(key) & pool).any()
+            return key, f"reward: '{key}' (given)", looks_like_evaluation(key) or only_held_out
+        train = [key for key in table.keys if table.logged(key, pool) and not looks_like_evaluation(key)]
+        ranked, guesses = self.candidates("reward", train), reward_guesses(train)
+        keys = [key for key, _ in ranked] or guesses
+        if keys:
+            origin = f"{ranked[0][1].framework}, {ranked[0][1].versions}" if ranked else "guessed from its name"
+            rest = ", ".join(f"'{key}'" for key in keys[1:4])
+            return keys[0], f"reward: '{keys[0]}' ({origin}){f'; also there: {rest}' if rest else ''}", False
+        alone = [key for key in train if not aliases.candidates("step", [key])]
+        if [aliases.canonical(key) for key in alone] == ["mean"]:
+            return alone[0], f"reward: '{alone[0]}', the one column beside the step", False
+        if held := self.candidates("eval", [key for key in table.keys if table.logged(key)]):
+            key = held[0][0]
+            return key, f"reward: '{key}', an evaluation curve, because no training reward was found", True
+        lost = self.lost_gradient()
+        instead = near("reward", table.keys) + (f"; it shows that {lost}" if lost else "")
+        raise ValueError(f"reward_key: expected a log with a reward column, got none; {instead}")
 
-def role_series(
-    table: LogTable, role: str, step: Floats, pool: RowMask, held_out: RowMask, framework: str, options: ReadOptions
-) -> Series | None:
-    """A named column on its own steps, from the rows of the filter or, if it is not logged there, all training rows."""
-    known = np.isfinite(step)
-    for key, alias in aliases.candidates(role, table.keys, framework):
-        for rows in (pool & known, ~held_out & known):
-            if table.logged(key, rows):
-                found = _series(table, key, step, rows, alias.framework, alias, thin=options.thin)
-                return _with_other_half(table, found, step, rows, options)
-    return None
+    def lost_gradient(self) -> str:
+        """What a log without a reward shows all the same: a gradient norm that is not finite, beside a loss that is."""
+        table = self.table
+        for key, _ in self.candidates("grad_norm"):
+            rows = self.pool & table.has(key)
+            lost = rows & ~np.isfinite(table.column(key))
+            if lost.any():
+                text = f"'{key}' is not finite in {lost.sum()} of {rows.sum()} rows"
+                forward = "loss" in table.keys and bool(np.all(np.isfinite(table.column("loss")[lost])))
+                return f"{text}, where the loss is a number: it was lost in the backward pass" if forward else text
+        return ""
 
+    def gradient_lost(self) -> Floats:
+        """Steps [k] at the end of the log whose gradient norm is logged and no number."""
+        for key, _ in self.candidates("grad_norm"):
+            rows = self.pool & self.table.has(key) & np.isfinite(self.step)
+            order = np.argsort(self.step[rows], kind="stable")
+            good = np.flatnonzero(np.isfinite(self.table.column(key)[rows][order]))
+            return np.asarray(self.step[rows][order][good[-1] + 1 if good.size else 0 :])
+        return np.zeros(0)
 
-def loss_series(
-    table: LogTable, step: Floats, pool: RowMask, framework: str, options: ReadOptions
-) -> dict[str, Series]:
-    """The first loss, for a log that holds nothing else in numbers."""
-    rows = pool & np.isfinite(step)
-    key = next((key for key in table.keys if key.endswith("loss") and table.logged(key, rows)), None)
-    return {"loss": _series(table, key, step, rows, framework, None, thin=options.thin)} if key else {}
+    def count_steps(self, rows: RowMask) -> None:
+        """Find the step of every row; the row's number among `rows` where nothing better is logged.
 
+        A known name counts if more than half of the `rows` have it. Raises ValueError for a column that is not there.
+        """
+        if self.options.step_key is not None:
+            self.step_key = self._named("step_key", self.options.step_key)
+            self.step, self.step_text = self.table.column(self.step_key), f"step: '{self.step_key}' (given)"
+            return
+        for key, _ in aliases.candidates("step", self.table.keys):
+            step = self.table.column(key)
+            if np.isfinite(step[rows]).sum() > 0.5 * max(rows.sum(), 1):
+                self.step, self.step_key, self.step_text = step, key, f"step: '{key}'"
+                return
+        self.step = np.cumsum(rows).astype(float)
+        self.step_text = "step: the number of the row, because no step is logged"
 
-def plain_series(
-    table: LogTable, key: str, step: Floats, rows: RowMask, framework: str, options: ReadOptions
-) -> Series:
-    """A column of no known role, as it is."""
-    return _series(table, key, step, rows, framework, None, thin=options.thin)
+    def series(self, key: str, rows: RowMask, *, thin: bool = True) -> Series:
+        """The finite numbers of a column in those of the rows [rows] that have a step."""
+        value = self.table.column(key)
+        rows = rows & np.isfinite(value)
+        return columns.series_of(self.step, value, rows, key, thin=thin and self.options.thin)[0]
 
-
-def _with_other_half(
-    table: LogTable, found: Series, step: Floats, rows: RowMask, options: ReadOptions
-) -> Series | None:
-    """The sum of two columns where a trainer logs its silent groups in two, else the one; None without the other."""
-    end = next((end for end in aliases.OTHER_HALF if found.key.endswith(end)), "")
-    if not end:
-        return found
-    key = found.key.removesuffix(end) + aliases.OTHER_HALF[end]
-    if not table.logged(key, rows):
+    def role(self, role: str) -> Series | None:
+        """A named column on its own steps, from the rows of the filter or, if it is not logged there, training rows."""
+        known = np.isfinite(self.step)
+        for key, _ in self.candidates(role):
+            for rows in (self.pool & known, ~self.held_out & known):
+                if self.table.logged(key, rows):
+                    return self._with_other_half(self.series(key, rows), rows)
         return None
-    other = _series(table, key, step, rows, found.framework, None, thin=options.thin)
-    both = np.nan_to_num(other.at(found.step)) + found.value
-    return replace(found, value=both, key=f"{found.key}' + '{key}")
 
+    def _with_other_half(self, found: Series, rows: RowMask) -> Series | None:
+        """The sum where a trainer logs its silent groups in two columns, else the one; None without the other."""
+        end = next((end for end in aliases.OTHER_HALF if found.key.endswith(end)), "")
+        if not end:
+            return found
+        key = found.key.removesuffix(end) + aliases.OTHER_HALF[end]
+        if not self.table.logged(key, rows):
+            return None
+        both = np.nan_to_num(self.series(key, rows).at(found.step)) + found.value
+        return replace(found, value=both, key=f"{found.key}' + '{key}")
 
-def part_series(
-    table: LogTable, step: Floats, pool: RowMask, reward_key: str, framework: str, options: ReadOptions
-) -> tuple[dict[str, Series], tuple[str, ...]]:
-    """(parts of the reward and further reward keys of the same run by key, how many were left out, in words).
+    def loss(self) -> dict[str, Series]:
+        """The first loss, for a log that holds nothing else in numbers."""
+        rows = self.pool & np.isfinite(self.step)
+        key = next((key for key in self.table.keys if key.endswith("loss") and self.table.logged(key, rows)), None)
+        return {"loss": self.series(key, rows)} if key else {}
 
-    From the rows of the filter.
-    """
-    rows = pool & np.isfinite(step)
-    others = aliases.candidates("part", table.keys, framework) + aliases.candidates("reward", table.keys, framework)
-    wanted = {key: alias for key, alias in reversed(others) if key != reward_key and not key.endswith(_NO_PART)}
-    logged = [key for key in dict.fromkeys(key for key, _ in others) if key in wanted and table.logged(key, rows)]
-    kept, more = logged[: limits.MAX_PARTS], len(logged) - limits.MAX_PARTS
-    found = {
-        key: _series(table, key, step, rows, wanted[key].framework, wanted[key], thin=options.thin) for key in kept
-    }
-    return found, (f"{more} of {len(logged)} parts of the reward left out",) if more > 0 else ()
+    def parts(self, reward_key: str) -> tuple[dict[str, Series], tuple[str, ...]]:
+        """(parts of the reward and further reward keys of the same run by key, how many were left out, in words)."""
+        rows = self.pool & np.isfinite(self.step)
+        keys = dict.fromkeys(key for role in ("part", "reward") for key, _ in self.candidates(role))
+        wanted = [
+            key for key in keys if key != reward_key and not key.endswith(_NO_PART) and self.table.logged(key, rows)
+        ]
+        more = len(wanted) - limits.MAX_PARTS
+        left_out = (f"{more} of {len(wanted)} parts of the reward left out",) if more > 0 else ()
+        return {key: self.series(key, rows) for key in wanted[: limits.MAX_PARTS]}, left_out
 
+    def results(self, rows: RowMask, reward_key: str = "", eval_key: str | None = None) -> Series | None:
+        """The held-out series: the key asked for, else a known name, else the reward key within these rows."""
+        known = np.isfinite(self.step)
+        said = rows & known
+        if eval_key is not None:
+            key = self._named("eval_key", eval_key)
+            return self.series(key, said if self.table.logged(key, said) else known, thin=False)
+        inside = [key for key in self.table.keys if self.table.logged(key, said)]
+        ranked = [key for role in ("reward", "part") for key, _ in self.candidates(role, inside)]
+        outside = [key for key in self.table.keys if key != reward_key and looks_like_evaluation(key)]
+        pairs = [(key, said) for key in (*(key for key in ranked if key == reward_key), *ranked)]
+        pairs += [(key, known) for key, _ in self.candidates("eval", outside)]
+        return next(
+            (self.series(key, where, thin=False) for key, where in pairs if self.table.logged(key, where)), None
+        )
 
-def held_out_series(
-    table: LogTable, step: Floats, held_out: RowMask, reward_key: str, framework: str, options: ReadOptions
-) -> Series | None:
-    """The held-out series: the key asked for, else a known name, else the reward key within evaluation rows."""
-    known = np.isfinite(step)
-    said = held_out & known
-    if options.eval_key is not None:
-        key = named("eval_key", options.eval_key, table.keys)
-        return _series(table, key, step, said if table.logged(key, said) else known, framework, None)
-    inside = [key for key in table.keys if table.logged(key, said)]
-    ranked = aliases.candidates("reward", inside, framework) + aliases.candidates("part", inside, framework)
-    ranked = [(key, alias) for key, alias in ranked if key == reward_key] + ranked
-    outside = [key for key in table.keys if key != reward_key and looks_like_evaluation(key)]
-    pairs = [(key, alias, said) for key, alias in ranked]
-    pairs += [(key, alias, known) for key, alias in aliases.candidates("eval", outside, framework)]
-    for key, alias, rows in pairs:
-        if table.logged(key, rows):
-            return _series(table, key, step, rows, alias.framework, alias)
-    return None
+    def repeated_settings(self) -> dict[str, float]:
+        """Settings that the log repeats on its rows and that never change in it."""
+        found: dict[str, float] = {}
+        for role in ("group_size", "refresh_interval", "prompts"):
+            for key, _ in self.candidates(role):
+                values = np.unique(self.table.column(key)[np.isfinite(self.table.column(key))])
+                if values.size == 1:
+                    found.setdefault(role, float(values[0]))
+        return found
 
-
-def _series(
-    table: LogTable,
-    key: str,
-    step: Floats,
-    rows: RowMask,
-    framework: str,
-    alias: aliases.Alias | None,
-    *,
-    thin: bool = False,
-) -> Series:
-    """The finite numbers of a column in these rows [rows]."""
-    value = table.column(key)
-    raw = columns.extract(step, value, rows & np.isfinite(value))
-    return columns.tidy(raw, key, framework, alias, thin=thin)[0]
-
-
-def repeated_settings(table: LogTable, framework: str) -> dict[str, float]:
-    """Settings that the log repeats on its rows and that never change in it."""
-    found = {}
-    for role in ("group_size", "refresh_interval", "prompts"):
-        for key, _ in aliases.candidates(role, table.keys, framework):
-            values = np.unique(table.column(key)[np.isfinite(table.column(key))])
-            if values.size == 1 and role not in found:
-                found[role] = float(values[0])
-    return found
-
-
-def epoch_length(table: LogTable, step: Floats, rows: RowMask) -> dict[str, float]:
-    """`steps_per_epoch` from the log's epoch column in these rows [rows], if it has one that grows evenly."""
-    for key in table.keys:
-        if aliases.canonical(key) in ("epoch", "training/epoch"):
-            found = steps_per_epoch(step[rows], table.column(key)[rows])
-            return {} if found is None else {"steps_per_epoch": found}
-    return {}
+    def unread(self, used: set[str]) -> tuple[str, ...]:
+        """Numeric columns that hold something and that nothing was taken from, by name."""
+        parts = {part for key in used for part in key.split("' + '")}
+        free = (key for key in self.table.keys if key not in parts and not key.startswith("__"))
+        return tuple(key for key in free if self.table.logged(key))

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from grpo_clinic import noise
 from grpo_clinic.readers.median import median
 from grpo_clinic.rules.base import Case, Fact, Rule, register_rule, since, tail
 
@@ -22,12 +21,12 @@ from grpo_clinic.rules.base import Case, Fact, Rule, register_rule, since, tail
 def truncated(case: Case, rule: Rule) -> Fact | None:
     """Share of truncated answers over the last fifth; a note where the reward was gained all the same."""
     cut = case.series("truncation")
-    late = cut.step >= np.quantile(case.curve.leading.step, 0.8)
+    late = cut.step >= case.late
     if late.sum() < (1 if np.all(cut.value >= 1) else 3):
         return None
     share = float(cut.value[late].mean())
     still = [key for key, one in case.curve.parts.items() if one.value.size >= 8 and not np.ptp(one.value)]
-    gained = case.reward.size >= 10 and noise.gain_of(case.reward).shows and not still
+    gained = case.reward.size >= 10 and case.gain.shows and not still
     text = f"'{cut.key}': {share:.0%} of the answers of the last fifth were cut off"
     note = "the reward was gained all the same" if gained else ""
     return Fact(

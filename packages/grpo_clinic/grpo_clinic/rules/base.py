@@ -2,45 +2,22 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from grpo_clinic import _checks, noise
 from grpo_clinic._registry import Registry
 from grpo_clinic.readers.record import COLUMNS, Curve, Floats, Series
+from grpo_clinic.swings import Swings
 
 NEEDS = ("reward", "eval", "parts", *COLUMNS)
 """What a rule may need: a column by its role, the reward, held-out results, parts of the reward."""
-UNITS: Mapping[str, str] = {
-    "reward": "reward",
-    "eval": "reward",
-    "parts": "reward",
-    "entropy": "nats per token",
-    "kl": "nats per token",
-    "grad_norm": "norm",
-    "clip_frac": "share of tokens",
-    "zero_std_frac": "share of groups",
-    "truncation": "share of answers",
-    "length": "tokens",
-    "lr": "1",
-    "reward_std": "reward",
-    "reward_min": "reward",
-    "reward_max": "reward",
-    "engine_kl": "nats per token, k3",
-    "engine_k1": "nats per token, k1",
-    "engine_abs": "nats per token, mean absolute difference",
-    "importance_ratio": "1",
-    "ess": "share of the batch",
-    "age": "updates",
-    "age_max": "updates",
-    "perplexity": "1",
-}
-"""The unit of each role."""
 
 
-@dataclass(frozen=True)
-class Fact:
+class Fact(NamedTuple):
     """What a rule saw: `value` over the steps of `window`, from `rows` rows. `score` >= 1: beyond the limit.
 
     `then`: what to do, where it is not what the verdict's name asks for. `note`: why it is no failure by itself.
@@ -87,7 +64,6 @@ class Case:
     age_bound: float | None = None
     age_source: str = ""
     least_gain: float = 0.2
-    shared: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def reward(self) -> Floats:
@@ -103,21 +79,35 @@ class Case:
         """A column that the rule needs: it is there."""
         return self.curve.series[role]
 
-    def once(self, name: str, compute: Callable[[], Any]) -> Any:
-        """What several rules ask for, computed once."""
-        if name not in self.shared:
-            self.shared[name] = compute()
-        return self.shared[name]
+    @cached_property
+    def gain(self) -> noise.Gain:
+        """The gain of ten rewards or more."""
+        return noise.gain_of(self.reward)
+
+    @cached_property
+    def swings(self) -> Swings:
+        """The swings of 24 rewards or more, by the limits that are shipped."""
+        return Swings(self.curve)
+
+    @cached_property
+    def late(self) -> float:
+        """The step from which the last fifth of the run begins."""
+        step = self.curve.leading.step
+        return float(np.interp(0.8 * (step.size - 1), np.arange(step.size), step))
+
+    @cached_property
+    def _counts(self) -> dict[str, int]:
+        counts = {role: one.value.size for role, one in self.curve.series.items()}
+        counts["reward"] = self.reward.size
+        counts["eval"] = 0 if self.curve.eval is None else self.curve.eval.value.size
+        counts["parts"] = max([one.value.size for one in self.curve.parts.values()], default=0)
+        return counts
 
     def rows(self, need: str) -> int:
-        """How many values of it there are."""
-        if need == "reward":
-            return int(self.reward.size)
-        if need == "eval":
-            return 0 if self.curve.eval is None else int(self.curve.eval.value.size)
-        if need == "parts":
-            return max((one.value.size for one in self.curve.parts.values()), default=0)
-        return int(self.curve.series[need].value.size) if need in self.curve.series else 0
+        """How many values of it there are; of "a|b" the larger number."""
+        if need not in self._counts:
+            self._counts[need] = max([self._counts.get(one, 0) for one in need.split("|")])
+        return self._counts[need]
 
 
 Judge = Callable[[Case, "Rule"], Fact | Missing | None]
@@ -144,36 +134,28 @@ class Rule:
     rows: int = 1
     errors: float = 0.0
 
+    @cached_property
+    def roles(self) -> list[str]:
+        """All that it may look at."""
+        return "|".join(self.needs).split("|")
+
     def __call__(self, case: Case) -> Fact | Missing | None:
         """The fact, or why there is none; None where the question does not arise."""
         for need in self.needs:
-            count = max(case.rows(one) for one in need.split("|"))
-            if count < self.rows:
+            if (count := case.rows(need)) < self.rows:
                 name = need.replace("|", " or ").replace("_", " ")
                 short = f"{name}: {count} values, {self.rows} are needed" if count else name
                 return Missing(short, bool(count))
         found = self.judge(case, self)
         if not isinstance(found, Fact):
             return found
-        return replace(found, rule=self.name, verdict=self.verdict, limit=self.limit, unit=self.unit)
+        return found._replace(rule=self.name, verdict=self.verdict, limit=self.limit, unit=self.unit)
 
 
 RULES: Registry[Any] = Registry("rule")
 
 
-def register_rule(
-    name: str,
-    *,
-    verdict: str,
-    needs: tuple[str, ...],
-    limit: float,
-    unit: str,
-    formula: str,
-    source: str,
-    proves: str,
-    rows: int = 1,
-    errors: float = 0.0,
-) -> Callable[[Judge], Judge]:
+def register_rule(name: str, **asked: Any) -> Callable[[Judge], Judge]:
     """Decorator of a function (case, rule) -> Fact, Missing or None; arguments are those of `Rule`.
 
     A plug-in is a module that decorates its functions; `grpo-clinic diagnose --plugin MODULE` imports it.
@@ -188,13 +170,11 @@ def register_rule(
         ...     last = float(case.series("length").value[-1])
         ...     return Fact(last / rule.limit, last, (0.0, 1.0), 1, f"the last answers have {last:g} tokens")
     """
-    for need in needs:
-        unknown = [one for one in need.split("|") if one not in NEEDS]
-        if unknown:
-            raise ValueError(f"needs: expected some of {', '.join(NEEDS)}, got {unknown[0]}")
 
     def keep(judge: Judge) -> Judge:
-        rule = Rule(name, verdict, needs, limit, unit, formula, source, proves, judge, rows, errors)
+        rule = Rule(name, judge=judge, **asked)
+        for role in rule.roles:
+            _checks.require(role in ("", *NEEDS), "needs", f"some of {', '.join(NEEDS)}", role)
 
         def build() -> Rule:
             return rule
@@ -209,17 +189,13 @@ def register_rule(
 def rules(limits: Mapping[str, float] | None = None, errors: Mapping[str, float] | None = None) -> list[Rule]:
     """All rules, with other limits or standard errors for those that are named. Raises ValueError for other names."""
     limits, errors = limits or {}, errors or {}
-    for name in (*limits, *errors):
-        if name not in RULES:
-            raise ValueError(f"limits: expected the name of a rule, one of {', '.join(RULES)}, got {name}")
-    made = [build() for build in RULES.values()]
-    other = {*limits, *errors}
-    return [
-        replace(one, limit=limits.get(one.name, one.limit), errors=errors.get(one.name, one.errors))
-        if one.name in other
-        else one
-        for one in made
-    ]
+    made: dict[str, Rule] = {name: build() for name, build in RULES.items()}
+    for name in {**limits, **errors}:
+        if name not in made:
+            raise ValueError(f"limits: expected the name of a rule, one of {', '.join(made)}, got {name}")
+        one = made[name]
+        made[name] = replace(one, limit=limits.get(name, one.limit), errors=errors.get(name, one.errors))
+    return list(made.values())
 
 
 def window_of(series: Series, rows: slice = slice(None)) -> tuple[float, float]:

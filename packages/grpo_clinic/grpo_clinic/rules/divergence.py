@@ -57,14 +57,15 @@ def gradient_no_number(case: Case, rule: Rule) -> Fact | None:
         return None
     least = rule.limit if rows >= _LONG else 1
     norm = case.curve.series.get("grad_norm")
-    grew = norm is not None and norm.value.size >= 12 and _explosion(norm, rule, 10.0, 1.0, 1e-3).score >= 1
+    grew = norm is not None and norm.value.size >= 12 and _explosion(norm, rule, 1e-3, 10.0).score >= 1
     then = f"Restart from a checkpoint before step {lost[0]:g} with {_HALF if grew else _FINE}."
     text = f"the gradient norm is not finite from step {lost[0]:g} to the end of the log ({lost.size} rows)"
     return Fact(lost.size / least, float(lost.size), (float(lost[0]), float(lost[-1])), int(lost.size), text, then)
 
 
-def _explosion(series: Series, rule: Rule, times: float, floor: float, asleep: float = 0.0) -> Fact:
-    """The median of the last tenth over that of the first two thirds; below `floor` it is no explosion."""
+def _explosion(series: Series, rule: Rule, asleep: float = 0.0, times: float | None = None) -> Fact:
+    """The median of the last tenth over that of the first two thirds; below 1 it is no explosion."""
+    times, floor = times or rule.limit, 1.0
     value = np.abs(series.value)
     before, late = value[: 2 * value.size // 3], median(tail(value))
     awake = before[before >= asleep]
@@ -77,7 +78,7 @@ def _explosion(series: Series, rule: Rule, times: float, floor: float, asleep: f
     return Fact(float(score), ratio, window, least, text)
 
 
-@register_rule(
+register_rule(
     "gradient_explodes",
     verdict="diverging",
     needs=("grad_norm",),
@@ -87,13 +88,10 @@ def _explosion(series: Series, rule: Rule, times: float, floor: float, asleep: f
     formula="median(last tenth) / median(first two thirds)",
     source=_OURS,
     proves="the gradient norm explodes",
-)
-def gradient_explodes(case: Case, rule: Rule) -> Fact:
-    """The gradient norm at the end beside its usual size."""
-    return _explosion(case.series("grad_norm"), rule, rule.limit, 1.0, 1e-3)
+)(lambda case, rule: _explosion(case.series("grad_norm"), rule, asleep=1e-3))
 
 
-@register_rule(
+register_rule(
     "kl_explodes",
     verdict="diverging",
     needs=("kl",),
@@ -103,10 +101,7 @@ def gradient_explodes(case: Case, rule: Rule) -> Fact:
     formula="median(last tenth) / median(first two thirds)",
     source=_OURS,
     proves="the KL to the reference explodes",
-)
-def kl_explodes(case: Case, rule: Rule) -> Fact:
-    """The KL at the end beside its usual size."""
-    return _explosion(case.series("kl"), rule, rule.limit, 1.0)
+)(lambda case, rule: _explosion(case.series("kl"), rule))
 
 
 @register_rule(
@@ -144,7 +139,7 @@ def kl_spike(case: Case, rule: Rule) -> Fact:
 )
 def entropy_explodes(case: Case, rule: Rule) -> Fact:
     """The entropy at the end beside its usual size; a note as long as the reward rises."""
-    found = _explosion(case.series("entropy"), rule, rule.limit, 1.0)
+    found = _explosion(case.series("entropy"), rule)
     rises = noise.rising(case.reward) and not noise.fallen(case.reward)
     note = "the entropy explodes, but the reward still rises" if rises else ""
     return Fact(found.score, found.value, found.window, found.rows, found.text, note=note)
@@ -193,7 +188,7 @@ def kl_below_zero(case: Case, rule: Rule) -> Fact | None:
     """A KL that runs below zero while nothing is learned."""
     kl = case.series("kl")
     late = -median(tail(kl.value, 5))
-    if late <= 0 or noise.gain_of(case.reward).shows:
+    if late <= 0 or case.gain.shows:
         return None
     text = f"'{kl.key}' stands at {-late:.3g}, which no mean over the policy's own answers does"
     return Fact(late / rule.limit, late, window_of(kl), int(kl.value.size // 5), text)

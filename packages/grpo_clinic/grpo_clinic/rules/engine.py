@@ -21,7 +21,7 @@ _SYNC = (
 )
 
 
-def excess_ratio(case: Case) -> tuple[Series, str] | None:
+def _excess_ratio(case: Case) -> tuple[Series, str] | None:
     """mean(r) - 1 by row [n], from k3 - k1 or else from the logged mean ratio, and a word on truncation."""
     k1, k3, ratio = (case.curve.series.get(name) for name in ("engine_k1", "engine_kl", "importance_ratio"))
     if ratio is not None:
@@ -64,7 +64,7 @@ def _strongest(value: Floats) -> tuple[float, slice]:
 )
 def misreported(case: Case, rule: Rule) -> Fact | Missing | None:
     """A mean ratio that no true report has."""
-    found, k1 = excess_ratio(case), case.curve.series.get("engine_k1")
+    found, k1 = _excess_ratio(case), case.curve.series.get("engine_k1")
     if found is None:
         if k1 is None:
             return Missing("importance ratio")
@@ -100,7 +100,7 @@ def _apart(case: Case, role: str, rule: Rule, what: str, below: bool = False) ->
     return Fact(min(score, 1e3), value, window_of(series, rows), series.value[rows].size, text, _SYNC)
 
 
-@register_rule(
+register_rule(
     "engine_distance",
     verdict="sampler_mismatch",
     needs=("engine_kl",),
@@ -109,13 +109,10 @@ def _apart(case: Case, role: str, rule: Rule, what: str, below: bool = False) ->
     formula="median of a fifth, or of three rows running",
     source="trainers warn at .1 nats of KL",
     proves="engine and trainer are two policies",
-)
-def engine_distance(case: Case, rule: Rule) -> Fact:
-    """KL between engine and trainer."""
-    return _apart(case, "engine_kl", rule, "engine and trainer lie apart by")
+)(lambda case, rule: _apart(case, "engine_kl", rule, "engine and trainer lie apart by"))
 
 
-@register_rule(
+register_rule(
     "engine_difference",
     verdict="sampler_mismatch",
     needs=("engine_abs",),
@@ -124,10 +121,7 @@ def engine_distance(case: Case, rule: Rule) -> Fact:
     formula="median of a fifth, or of three rows running",
     source="public runs that learn stay below .11, engines with other weights stood at .8; the middle by logarithm",
     proves="engine and trainer are two policies",
-)
-def engine_difference(case: Case, rule: Rule) -> Fact:
-    """Mean absolute difference of log-probabilities."""
-    return _apart(case, "engine_abs", rule, "mean |difference| of log-probabilities")
+)(lambda case, rule: _apart(case, "engine_abs", rule, "mean |difference| of log-probabilities"))
 
 
 @register_rule(

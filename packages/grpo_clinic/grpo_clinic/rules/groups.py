@@ -16,7 +16,7 @@ _SOLVED, _TOP, _CLIMB, _SATURATED = 0.85, 0.95, 0.25, 0.6
 _READ = "Read ten answers and their rewards: all got the same. Look at the reward function and at the engine."
 
 
-def silent_share_bound(success: Floats, group_size: int) -> Floats:
+def _bound_on_silence(success: Floats, group_size: int) -> Floats:
     """p^G + (1-p)^G, the least possible mean share of silent groups at mean success p [n]."""
     p = np.clip(success, 0.0, 1.0)
     return np.asarray(p**group_size + (1 - p) ** group_size)
@@ -35,7 +35,7 @@ def silent_share_bound(success: Floats, group_size: int) -> Floats:
 )
 def silent_groups(case: Case, rule: Rule) -> Fact | Missing:
     """Share of silent groups over the last fifth of the run, observed or bounded."""
-    curve, first = case.curve, float(np.quantile(case.curve.leading.step, 0.8))
+    curve, first = case.curve, case.late
     size = case.group_size or int(curve.settings.get("group_size", 0))
     late = case.reward[curve.step >= first] if case.reward.size else case.reward
     height = (float(late.mean()) - curve.scale.low) / case.span if late.size else -np.inf
@@ -61,7 +61,7 @@ def silent_groups(case: Case, rule: Rule) -> Fact | Missing:
         means = np.convolve(observed.value, np.ones(width) / width, mode="same")
         high, text = means >= rule.limit, f"'{observed.key}': {value:.0%} over the last fifth"
     elif size >= 2 and binary and late.size:
-        series, bound = curve.reward_series, silent_share_bound(case.reward, size)
+        series, bound = curve.reward_series, _bound_on_silence(case.reward, size)
         value, high = float(bound[curve.step >= first].mean()), bound >= rule.limit
         text = f"at least {value:.0%} at this reward and G = {size}"
     elif logged is not None:
@@ -74,7 +74,7 @@ def silent_groups(case: Case, rule: Rule) -> Fact | Missing:
         then = "Take harder prompts: nearly every answer is right from the start."
     elif top:
         score, text = min(score, 0.99), f"{text}; the reward is near its top, so silence is success"
-    by_success = float(silent_share_bound(late, size).mean()) if size > 1 and binary and late.size else np.nan
+    by_success = float(_bound_on_silence(late, size).mean()) if size > 1 and binary and late.size else np.nan
     excess = (value - by_success) / max(1 - by_success, 1e-12)
     if np.isfinite(excess) and logged is not None:
         text += f"; beyond what success alone gives: {max(excess, 0):.0%}"

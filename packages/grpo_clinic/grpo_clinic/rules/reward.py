@@ -6,11 +6,10 @@ from grpo_clinic import noise
 from grpo_clinic.readers.record import Curve, Floats, RewardScale
 from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule
 from grpo_clinic.rules.truth import TRUE_PART
+from grpo_clinic.swings import Swings
 
 FEWEST, YOUNG = 8, 80
 """Rewards from which a fall is judged; and a standstill: cut off at fewer, healthy runs are called stalled."""
-_TIMES, _GOES_ON = 2, 0.5
-"""Falls that were made good again; share of their depth that the second half's swing has, if they go on."""
 _ALONE = 0.25
 """Share that is lost without the lowest of the last rewards, too: one row is no collapse."""
 _DEEP, _REGAINED = 0.8, 0.5
@@ -36,8 +35,7 @@ _ROUNDING = 1e-9
 def fall(case: Case, rule: Rule) -> Fact:
     """The fall from the best running mean to the last rewards."""
     found = fall_of(case.curve, case.reward - case.curve.scale.bottom, rule)
-    swing = case.once("swings", lambda: _swings(case.curve)) if case.reward.size >= 24 else None
-    if found.fires and swing is not None and swing.found and found.window[0] >= swing.last_top:
+    if found.fires and case.reward.size >= 24 and case.swings.score >= 1 and found.window[0] >= case.swings.last_top:
         text = f"{found.text}; the reward swings, and this fall is its last swing's"
         return Fact(0.99, found.value, found.window, found.rows, text)
     return found
@@ -136,8 +134,7 @@ def deepest_fall(case: Case, rule: Rule) -> Fact:
     if score >= 1:
         p = noise.by_chance(reward, lambda drawn: _drops(noise.running_means(drawn, width)) >= deep)
         score = noise.judged(score, p)
-        swing = case.once("swings", lambda: _swings(case.curve))
-        score = 0.99 if swing.found else score
+        score = 0.99 if case.swings.score >= 1 else score
     return Fact(float(score), float(lost[low]), window, width, text)
 
 
@@ -171,56 +168,6 @@ def held_out_fall(case: Case, rule: Rule) -> Fact | None:
     return Fact(score, lost.value, lost.window, lost.rows, f"'{held.key}' {lost.text}")
 
 
-class Swings:
-    """The second deepest swing of a curve's running mean: `depth` [reward], `share` of its span, `z` errors, whether it
-    goes on in the second half, and the step of the last top."""
-
-    def __init__(self, curve: Curve, share: float = 0.4, z: float = 5.5) -> None:
-        reward = curve.reward - curve.reward[0]
-        level, third = noise.noise_level(reward), (curve.scale.high - curve.scale.low) / 3
-        best = -np.inf
-        for width in _widths(reward.size):
-            means = np.convolve(reward, np.ones(width) / width, mode="valid")
-            span, depth = max(float(np.ptp(means)), third), _depth(means)
-            here = depth / max(span, 1e-300), depth / max(level * np.sqrt(2 / width), 1e-6 * span, 1e-300)
-            if min(here[0] / share, here[1] / z) > best:
-                best = min(here[0] / share, here[1] / z)
-                self.depth, self.width, (self.share, self.z) = depth, width, here
-                self.late = _swing(means[means.size // 2 :])
-                pivots = _pivots(_turns(means), max(depth, 1e-300))
-                self.falls = max(_made_good(pivots), 1)
-                tops = np.flatnonzero(means >= (pivots[-3] if len(pivots) > 3 else means.max()))
-                self.last_top = float(curve.step[min(int(tops[-1]), curve.step.size - 1)])
-        self.score, self.p = float(best), 1.0
-        if best >= 1:
-            self.p = noise.by_chance(curve.reward, self._alike)
-            self.score = noise.judged(self.score, self.p)
-        self.goes_on = self.late >= _GOES_ON * self.depth
-        self.score = self.score if self.goes_on else min(self.score, 0.99)
-        self.period = float(np.ptp(curve.step)) / (self.falls + 0.5)
-
-    @property
-    def found(self) -> bool:
-        """Whether they are too deep for noise, and go on."""
-        return self.score >= 1
-
-    def _alike(self, drawn: Floats) -> np.ndarray:
-        def one(series: Floats) -> bool:
-            return any(
-                _made_good(
-                    _pivots(_turns(noise.running_means(series, width)), self.depth * np.sqrt(self.width / width))
-                )
-                >= _TIMES
-                for width in _widths(series.size)
-            )
-
-        return np.array([one(series) for series in drawn])
-
-
-def _swings(curve: Curve) -> Swings:
-    return Swings(curve)
-
-
 @register_rule(
     "swings",
     verdict="dynamical_instability",
@@ -236,68 +183,11 @@ def _swings(curve: Curve) -> Swings:
 def swings(case: Case, rule: Rule) -> Fact:
     """Deep swings that are too large for noise. Those that died down are no instability."""
     shipped = (rule.limit, rule.errors) == (0.4, 5.5)
-    made = case.once("swings", lambda: _swings(case.curve)) if shipped else Swings(case.curve, rule.limit, rule.errors)
+    made = case.swings if shipped else Swings(case.curve, rule.limit, rule.errors)
     text = f"the running mean of {made.width} fell by {made.depth:.3g} and came back, twice, at {made.z:.1f} errors"
     text += "" if made.goes_on else f"; the swings died down: {made.late:.2g} in the second half"
     window = (float(case.curve.step[0]), float(case.curve.step[-1]))
     return Fact(made.score, float(made.share), window, made.width, text)
-
-
-def _widths(points: int) -> list[int]:
-    return sorted({3, 5, 8, max(3, points // 12)})
-
-
-def _swing(values: Floats) -> float:
-    """The largest d such that the values fall by d and rise by d behind it, or rise and fall."""
-
-    def dip(values: Floats) -> float:
-        before, behind = np.maximum.accumulate(values), np.maximum.accumulate(values[::-1])[::-1]
-        return float((np.minimum(before, behind) - values).max())
-
-    return max(dip(values), dip(-values))
-
-
-def _depth(values: Floats) -> float:
-    """Largest d such that the values fall by d and rise by d at least twice, by bisection."""
-    turns, low, high = _turns(values), 0.0, float(np.ptp(values))
-    for _ in range(12):
-        middle = 0.5 * (low + high)
-        found = _pivots(turns, middle)
-        if _made_good(found) >= _TIMES:
-            low, turns = middle, found  # deeper moves are among these turns
-        else:
-            high = middle
-    return low
-
-
-def _turns(values: Floats) -> list[float]:
-    """Ends and local extrema, in order."""
-    slope = np.sign(np.diff(values))
-    inner = np.flatnonzero(slope[1:] * slope[:-1] <= 0) + 1
-    return [float(values[0]), *values[inner].tolist(), float(values[-1])]
-
-
-def _pivots(turns: list[float], depth: float) -> list[float]:
-    """The turns that matter to falls and rises by `depth` or more, a fall first: ends, and extrema they follow."""
-    found, falling, extreme = [turns[0]], False, turns[0]
-    for value in turns:
-        if falling:
-            if value >= extreme + depth:
-                found.append(extreme)
-                falling, extreme = False, value
-            elif value < extreme:
-                extreme = value
-        elif value <= extreme - depth:
-            found.append(extreme)
-            falling, extreme = True, value
-        elif value > extreme:
-            extreme = value
-    return [*found, extreme, turns[-1]]
-
-
-def _made_good(pivots: list[float]) -> int:
-    """Falls that a rise followed: every move adds one pivot, beside two ends and the last extremum."""
-    return (len(pivots) - 3) // 2
 
 
 @register_rule(
@@ -314,7 +204,7 @@ def _made_good(pivots: list[float]) -> int:
 def standstill(case: Case, rule: Rule) -> Fact | Missing:
     """No gain where there was room, or all but a twentieth of it is left; a larger one must not hide in the error."""
     curve, reward, part, least = case.curve, case.reward, case.reward.size // 5, case.least_gain
-    gain = noise.gain_of(reward)
+    gain = case.gain
     at = gain.clearest if gain.shows else 0
     change, error = float(gain.change[at]), float(gain.error[at])
     start, low, high = float(reward[: gain.widths[at]].mean()), curve.scale.low, curve.scale.high

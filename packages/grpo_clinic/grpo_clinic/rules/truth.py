@@ -42,7 +42,7 @@ def _same(part: Series, case: Case) -> bool:
 )
 def part_stays(case: Case, rule: Rule) -> Fact | None:
     """A part that counts, below half of its top in the last fifth, while the sum gained a fifth of its scale."""
-    gain = noise.gain_of(case.reward)
+    gain = case.gain
     change, error = float(gain.change[0]), float(gain.error[0])
     seen: Fact | None = None
     for key, part in case.curve.parts.items():

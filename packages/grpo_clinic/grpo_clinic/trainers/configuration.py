@@ -9,7 +9,6 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -30,16 +29,11 @@ _WORDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """`values` by dotted key, `-` written as `_`."""
+def load(path: str) -> dict[str, Any]:
+    """The configuration in a file, or in a run's folder: values by dotted key, `-` written as `_`.
 
-    path: str
-    values: Mapping[str, Any]
-
-
-def load(path: str) -> Configuration:
-    """The configuration in a file, or in a run's folder. Raises ValueError (one line) for anything else."""
+    Raises ValueError (one line) for anything else.
+    """
     place = _in_folder(Path(path))
     try:
         values = flat(_unwrapped(_parsed(place, _text(place))))
@@ -47,7 +41,7 @@ def load(path: str) -> Configuration:
         raise ValueError(f"config: {place}: {error}") from None
     if not values:
         raise ValueError(f"config: {place}: expected settings of a trainer, got none")
-    return Configuration(str(place), values)
+    return values
 
 
 def plain_scalar(value: Any) -> Any:

@@ -95,10 +95,10 @@ def _beside(path: Path) -> dict[str, Any]:
         if name == path.name or not os.path.isfile(folder / name):
             continue
         try:
-            found = configuration.load(str(folder / name)).values
+            found = configuration.load(str(folder / name))
         except ValueError:
             continue
         mine = any(key in found for key in ("num_generations", "learning_rate", "group_size"))
         if mine or any(key.startswith("actor_rollout_ref.") for key in found):
-            return dict(found)
+            return found
     return {}

@@ -1,10 +1,11 @@
 """The trainers whose recipes are known, any other loop, and which of them a configuration is of."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from grpo_clinic.trainers.configuration import Configuration
-from grpo_clinic.trainers.recipe import OWN, Key, Recipe, Settings, Trainer, of_settings
+from grpo_clinic.trainers.configuration import load
+from grpo_clinic.trainers.recipe import OWN, Key, Recipe, Settings, Trainer, Trap
 from grpo_clinic.trainers.trl import TRL
 from grpo_clinic.trainers.verl import VERL
 
@@ -27,36 +28,59 @@ _OWN_KEYS = {
     "rollout_batch_size": Key(("rollout_batch_size",)),
     "train_batch_size": Key(("train_batch_size",)),
 }
-_ANY = Trainer(OWN, "", (), _OWN_KEYS, _block, ("refresh_interval", "epochs", "train_batch_size"), lambda look: [])
 _MARKS = (*(name for key in _OWN_KEYS.values() for name in key.names), "learning_rate", "lr")
+_ANY = Trainer(OWN, "", _MARKS, _OWN_KEYS, _block, ("refresh_interval", "epochs", "train_batch_size"), lambda look: [])
 TRAINERS = (TRL, VERL, _ANY)
 
 
-def recipe_of(document: Configuration) -> Recipe:
+def recipe_of(path: str) -> Recipe:
     """What a configuration says, in the words of the trainer most of whose own keys it has.
 
     Raises ValueError for one that is of no known trainer, and for values that cannot be.
     """
-    best = max(TRAINERS, key=lambda one: _count(one.marks, document.values))
-    if not _count(best.marks, document.values):
-        best = _ANY
-        if not _count(_MARKS, document.values):
-            looked = ", ".join(one.marks[0] for one in TRAINERS if one.marks)
-            raise ValueError(
-                f"config: {document.path}: expected the settings of a trainer, got none that is known (looked for "
-                f"{looked}, group_size, learning_rate, ...)"
-            )
-    return of_settings(Settings(best, document.values))
+    values = load(path)
+    best = max(TRAINERS[:-1], key=lambda one: one.marked(values))
+    best = best if best.marked(values) else _ANY
+    if not best.marked(values):
+        looked = ", ".join(one.marks[0] for one in TRAINERS)
+        raise ValueError(
+            f"config: {path}: expected the settings of a trainer, got none that is known (looked for {looked}, ...)"
+        )
+    return _of_settings(Settings(best, values))
 
 
 def recipe_in_log(values: Mapping[str, Any], framework: str) -> Recipe:
     """What the settings in a log of this trainer say: nothing of them where they make no sense."""
     trainer = next((one for one in TRAINERS if one.name == framework), _ANY)
     try:
-        return of_settings(Settings(trainer, values, in_log=True, further=_OWN_KEYS)) if values else Recipe()
+        return _of_settings(Settings(trainer, values, in_log=True, further=_OWN_KEYS)) if values else Recipe()
     except ValueError:
         return Recipe()
 
 
-def _count(names: tuple[str, ...], values: Mapping[str, Any]) -> int:
-    return sum(any(key == name or key.endswith(f".{name}") for key in values) for name in names)
+def _of_settings(look: Settings) -> Recipe:
+    """What these settings mean. Raises ValueError for values that cannot be."""
+    trainer = look.trainer
+    size = look.number("group_size") if look.given("group_size") or not look.in_log else None
+    block, bound = trainer.block(look), look.given("max_staleness")
+    steps = None if block is None else max(math.ceil(block - 1e-9), 1)
+    traps = trainer.traps(look)
+    if steps == 1:
+        first = "K_ref = 1" if any(map(look.given, trainer.terms)) else "If K_ref = 1, as the defaults have it"
+        text = (
+            f"{first}: the importance ratio is 1 at every update, so the clipped fraction is 0 by construction. That "
+            "is no fault, and the clip range does nothing"
+        )
+        traps.append(Trap("clip_zero", text, f"{trainer.name} {trainer.release}".strip()))
+    if trainer.step_unit:
+        other = "verl's counts rollout cycles" if trainer.name == "TRL" else "TRL's counts optimiser steps"
+        text = f"a step of {trainer.name}'s log is one {trainer.step_unit} ({other}); one cycle has K_ref of them"
+        traps.append(Trap("step_unit", text, f"{trainer.name} {trainer.release}"))
+    return Recipe(
+        trainer.name,
+        int(size) if size else None,
+        None if look.in_log else steps,
+        look.number("max_staleness", 0) if bound else None,
+        bound[0] if bound else "",
+        tuple(traps),
+    )

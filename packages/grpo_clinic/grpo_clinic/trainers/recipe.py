@@ -1,6 +1,5 @@
 """What a recipe says of a run: G, updates per batch of rollouts, a bound on ages, and the traps of these settings."""
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -67,6 +66,10 @@ class Trainer:
     traps: Callable[["Settings"], list[Trap]]
     step_unit: str = ""
 
+    def marked(self, values: Mapping[str, Any]) -> int:
+        """How many of its own keys a configuration has."""
+        return sum(any(_ends(key, name) for key in values) for name in self.marks)
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -106,11 +109,6 @@ class Settings:
         return self.number(quantity) or 1.0
 
 
-def holds(name: str, values: Mapping[str, Any]) -> bool:
-    """Whether a configuration has a key of this name, however nested."""
-    return any(_ends(key, name) for key in values)
-
-
 def _ends(key: str, name: str) -> bool:
     return key == name or key.endswith(f".{name}")
 
@@ -125,31 +123,3 @@ def _resolved(value: Any, values: Mapping[str, Any], depth: int = 0) -> Any:
     if found[1] in values:
         return _resolved(values[found[1]], values, depth + 1)
     return None if found[2] is None else plain_scalar(found[2])
-
-
-def of_settings(look: Settings) -> Recipe:
-    """What these settings mean. Raises ValueError for values that cannot be."""
-    trainer = look.trainer
-    size = look.number("group_size") if look.given("group_size") or not look.in_log else None
-    block, bound = trainer.block(look), look.given("max_staleness")
-    steps = None if block is None else max(math.ceil(block - 1e-9), 1)
-    traps = trainer.traps(look)
-    if steps == 1:
-        first = "K_ref = 1" if any(map(look.given, trainer.terms)) else "If K_ref = 1, as the defaults have it"
-        text = (
-            f"{first}: the importance ratio is 1 at every update, so the clipped fraction is 0 by construction. That "
-            "is no fault, and the clip range does nothing"
-        )
-        traps.append(Trap("clip_zero", text, f"{trainer.name} {trainer.release}".strip()))
-    if trainer.step_unit:
-        other = "verl's counts rollout cycles" if trainer.name == "TRL" else "TRL's counts optimiser steps"
-        text = f"a step of {trainer.name}'s log is one {trainer.step_unit} ({other}); one cycle has K_ref of them"
-        traps.append(Trap("step_unit", text, f"{trainer.name} {trainer.release}"))
-    return Recipe(
-        trainer.name,
-        int(size) if size else None,
-        None if look.in_log else steps,
-        look.number("max_staleness", 0) if bound else None,
-        bound[0] if bound else "",
-        tuple(traps),
-    )

@@ -58,12 +58,12 @@ class Value:
         """A finite number as it is; anything else (None, NaN, infinity) as absent for this reason."""
         known: Any = number.item() if isinstance(number, np.generic) else number
         there = isinstance(known, int | float) and math.isfinite(known)
-        return cls(known, unit) if there else cls(None, unit, reason)
+        return cls(known, unit) if there else cls.absent(reason, unit)
 
     @classmethod
     def absent(cls, reason: str, unit: str = "") -> Self:
         """No number, and why."""
-        return cls(None, unit, reason)
+        return cls(None, unit, str(reason))
 
 
 def number(value: Any, digits: int = 4) -> str:

@@ -189,7 +189,7 @@ def test_a_hot_sampler_collapses_mean_only_training():
     assert summary["critical_kl_weight"] == pytest.approx(0.5294, abs=1e-4)
     found = predict(*HOT, "kl_weight=0.6")
     own = predict(*HOT[:-1], "kl_weight=0.6")
-    assert found["verdict"].startswith("samples at temperature 1.25: stable: ")
+    assert found["verdict"].startswith("samples by Temperature(tau=1.25): stable: ")
     assert found["stiffness_source"] == "closed form"
     bias = found["fixed_point"]["expected_reward"] - own["fixed_point"]["expected_reward"]
     rows = {row["key"]: row["value"] for row in found["statements"]}

@@ -207,7 +207,7 @@ def _find_equilibria(plan: SweepPlan, dynamics: str) -> tuple[Equilibrium, ...]:
     for weight in map(float, plan.kl_weight):
         point = measure.find_fixed_point(plan.learner, dynamics, weight)
         report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
-        linear = linearise(plan.learner, plan.settings, dynamics, weight, point)
+        linear = linearise(plan.learner, dynamics, weight, point)
         equilibria.append(Equilibrium(dynamics, weight, point, report, linear))
     return tuple(equilibria)
 

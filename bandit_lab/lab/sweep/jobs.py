@@ -16,9 +16,9 @@ from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
 from bandit_lab.grpo import Hyper, draws
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import DRAWN, LinearTheory, RateThreshold
+from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
-from bandit_lab.loop import response_of
+from bandit_lab.loop import Reason, response_of
 from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
 from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.simulation import UNIT, Summary, fast, run
@@ -174,7 +174,7 @@ def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
     if not equilibrium.point.exists:
         return equilibrium.point.reason
     if draws(plan.learner.staleness):
-        return DRAWN
+        return Reason.DRAWN
     optimizer = plan.learner.optimizer
     return _NO_MEASURE.format(optimizer.convention) if response_of(optimizer, 0.5) is None else None
 

@@ -291,7 +291,7 @@ def noise_scale(
         return np.full(len(rates), np.nan), linear.unsupported_reason()
     means = np.asarray(learner.bandit.true_means)[0]
     momentum, interval = setting
-    noise = noise_covariance(learner, settings, linear.policy)
+    noise = noise_covariance(learner, linear.policy)
     small = SMALL * min(linear.threshold(interval, momentum).value or np.inf, float(rates[0]))
     base, _ = stationary_stds(linear, noise, means, (small, momentum, interval), settings.batch_reuse)
     if base.value is None:

@@ -90,7 +90,7 @@ class NeuralBandit(Bandit):
     lexicographic = True
 
     def logits(self, theta: Array) -> Array:
-        """Of every token at every place of every sequence: [D] -> [X, K, L, V]."""
+        """Logits of every token at every place of every sequence: parameters [D] -> [X, K, L, V]."""
         logits = self.network.logits(theta, self.start_logits.shape[0], self.tokens)
         return self.start_logits + self.scale * (logits - self.start_logits)
 

@@ -40,8 +40,8 @@ def nodes_of(learner: Learner, policy: Array) -> tuple[Array, Array]:
     def one(share: Array, means: Array, stds: Array) -> tuple[Array, Array]:
         cut, advantage = rule.in_normal_group(share, means, stds)
         edge = jnp.clip((cut - means) / stds, -FAR, FAR)[:, None]
-        half = jnp.concatenate([(edge + FAR) / 2 * jnp.ones(NODES), (FAR - edge) / 2 * jnp.ones(NODES)], axis=1)
-        middle = jnp.concatenate([(edge - FAR) / 2 * jnp.ones(NODES), (FAR + edge) / 2 * jnp.ones(NODES)], axis=1)
+        half = jnp.repeat(jnp.concatenate([edge + FAR, FAR - edge], axis=1) / 2, NODES, axis=1)
+        middle = jnp.repeat(jnp.concatenate([edge - FAR, FAR + edge], axis=1) / 2, NODES, axis=1)
         z = middle + half * jnp.tile(points, 2)
         chance = half * jnp.tile(widths, 2) * jnp.exp(-z * z / 2) / np.sqrt(2 * np.pi)
         return chance, advantage(means[:, None] + stds[:, None] * z)

@@ -31,7 +31,7 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
         lost = next((one for one in facts if one.verdict == "collapsed" and one.fires), None)
         if lost is not None:
             return Outcome("fell", math.nan, math.nan, math.nan, lost.text)
-        text = f"{case.reward.size} rewards are too few to tell a gain from noise ({_FEWEST} are needed)"
+        text = f"a gain is told from noise by {_FEWEST} rewards or more"
         return Outcome("too short", math.nan, math.nan, math.nan, text)
     gain = case.gain
     at = gain.clearest if gain.shows else 0

@@ -144,10 +144,23 @@ def report(
         (*traps, *_traps(case)),
         (*curve.notes, *_ages(case)),
         tuple(dict.fromkeys([one.what for one in missing if not one.logged])),
-        tuple(dict.fromkeys([one.what for one in missing if one.logged])),
+        _too_short(missing),
         (*[curve.series[role].key for role in COLUMNS if role in curve.series and role not in used], *curve.unread),
         tuple(timing.moves(curve, fell[0].window[0])) if fell else (),
         control,
+    )
+
+
+def _too_short(missing: list[Missing]) -> tuple[str, ...]:
+    """Every column once, with how many values the rules need that would look at it."""
+    needs: dict[tuple[str, int], list[int]] = {}
+    for one in missing:
+        if one.logged:
+            needs.setdefault((one.what, one.count), []).append(one.rows)
+    ends = {key: dict.fromkeys((min(rows), max(rows))) for key, rows in needs.items()}
+    return tuple(
+        f"{what} ({count} of {' to '.join(map(str, rows))} values)" if count else what
+        for (what, count), rows in ends.items()
     )
 
 

@@ -44,10 +44,12 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a rule says nothing of this log; `logged`: the column is there, and too short or unfit for it."""
+    """Why a rule says nothing of a log. `logged`: the column is there, unfit or with `count` values of `rows`."""
 
     what: str
     logged: bool = False
+    count: int = 0
+    rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -144,8 +146,7 @@ class Rule:
         for need in self.needs:
             if (count := case.rows(need)) < self.rows:
                 name = need.replace("|", " or ").replace("_", " ")
-                short = f"{name}: {count} values, {self.rows} are needed" if count else name
-                return Missing(short, bool(count))
+                return Missing(name, bool(count), count, self.rows)
         found = self.judge(case, self)
         if not isinstance(found, Fact):
             return found

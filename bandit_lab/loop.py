@@ -23,7 +23,7 @@ import bisect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import StrEnum
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -51,8 +51,8 @@ _PER_DECADE = 48  # points of a scan
 _MOST_ANGLES = 2**20
 
 
-class Reason(Enum):
-    """Why there is no number."""
+class Reason(StrEnum):
+    """Why there is no number, or why it is 0."""
 
     DRAWN = "ages drawn at every step multiply by random matrices; their average has multipliers"
     REPELS = "the fixed point repels at every learning rate"
@@ -60,14 +60,14 @@ class Reason(Enum):
     NO_RINGING = "no oscillation up to the end of the scan"
     COMPLEX = "the stiffness is complex (the drift is no gradient): a displacement turns at every learning rate"
     TOO_LARGE = f"its map is larger than {LARGEST_MAP}: a shorter memory, or fewer arms, has multipliers"
-    UNSTABLE = "beyond the stability threshold"
+    UNSTABLE = "no stationary state beyond the stability threshold"
     NO_BLOCKS = "batch_reuse: expected false, the rule has no blocks to reuse a batch in"
-    NOT_LINEAR = "the optimiser is not linear near rest"
+    NOT_LINEAR = "no linear theory of the optimiser: it is not linear near rest"
     NOT_SEARCHED = "not searched: the interval of this rule is neither that of a block nor a lag"
-    COUPLED = "one number only where the whole stiffness is stale and its modes do not see each other"
-
-    def __str__(self) -> str:
-        return str(self.value)
+    NOT_STALE = "one number only where the whole stiffness is stale and its modes do not see each other"
+    AGES = "the published law has one interval, not ages"
+    NO_LAG = "the published law has no bound at refresh interval 0"
+    OVERDAMPED = "the oscillator is overdamped at every learning rate"
 
 
 class RateCrossing(NamedTuple):
@@ -78,10 +78,10 @@ class RateCrossing(NamedTuple):
 
     value: float | None
     kind: Kind | None = None
-    reason: Reason | str | None = None
+    reason: str | None = None
 
 
-def kind_of(multiplier: complex) -> Kind:
+def _kind_of(multiplier: complex) -> Kind:
     """`neimark_sacker`: a complex pair; else `flip` (over an even number of steps a flip is +1)."""
     return "neimark_sacker" if abs(multiplier.imag) > _REAL * abs(multiplier) else "flip"
 
@@ -98,10 +98,12 @@ class LinearRule(NamedTuple):
     shares: np.ndarray | None
     noise: tuple[float, ...]
 
-    @property
-    def one_age(self) -> bool:
-        """Whether what acts always has the same age."""
-        return self.shares is not None and bool(np.max(self.shares) == 1 == np.count_nonzero(self.shares))
+    @classmethod
+    def of_ages(cls, shares: np.ndarray, noise: float = 1.0) -> "LinearRule":
+        """A filter: (x_t, x_{t-1}, ..., x_{t-A}) -> (b, x_t, ..., x_{t-A+1}) for shares [A + 1] of the ages."""
+        full = np.eye(len(shares), k=-1)
+        full[0] = shares
+        return cls(((full, 1),), shares, (noise,))
 
     @property
     def period(self) -> int:
@@ -118,23 +120,15 @@ class LinearRule(NamedTuple):
         """Mean age [period] of what acts at every step, from what acts on a ramp."""
         if self.shares is not None:
             return np.array([np.arange(len(self.shares)) @ self.shares])
-        state, period = np.zeros(self.memory), self.period
+        steps, state = [one for one, count in self.runs for _ in range(count)], np.zeros(self.memory)
         found: list[float] = []
-        for _ in range(3 + self.memory // period):
+        for _ in range(3 + self.memory // self.period):
             found.clear()
-            at = 0
-            for one, count in self.runs:
-                for _ in range(count):
-                    after = one @ np.append(float(at), state)
-                    found.append(at - after[0])
-                    state, at = after[1:], at + 1
-            state = state - period  # the next period counts from 0 again
+            for at, one in enumerate(steps):
+                acting, *state = one @ np.append(at, state)
+                found.append(at - acting)
+            state = np.asarray(state) - self.period  # the next period counts from 0 again
         return np.round(found, 9)
-
-    def mixed(self) -> "LinearRule":
-        """The rule that averages over the same ages in every update."""
-        shares = self.shares if self.shares is not None else np.bincount(self.ages.astype(int)) / self.period
-        return LinearRule(((filter_of(shares), 1),), shares, (float(shares @ shares),))
 
 
 def _floats(tree: Any) -> tuple[jax.Array, Callable[[Any], Any]]:
@@ -166,15 +160,13 @@ _quickly: Any = partial(jax.jit, compiler_options={"xla_backend_optimization_lev
 @partial(_quickly, static_argnames=("rule", "horizon"))
 def _response(rule: Any, horizon: int, interval: Any) -> Any:
     """(what acts [T], the state's slope at the end, noise [T]) after a displacement at step 0 alone."""
-    start = rule.init(jnp.zeros(1), horizon)
-    pulse = jnp.zeros((horizon + 4, 1)).at[0].set(1.0)
 
     def run(size: Any) -> Any:
         def step(state: Any, at: Any) -> Any:
-            b, after, noise = _acting(rule, state, size * pulse[at], at, interval)
+            b, after, noise = _acting(rule, state, jnp.where(at == 0, size, 0.0)[None], at, interval)
             return after, (b[0], noise)
 
-        end, (seen, noise) = jax.lax.scan(step, start, jnp.arange(horizon + 4))
+        end, (seen, noise) = jax.lax.scan(step, rule.init(jnp.zeros(1), horizon), jnp.arange(horizon + 4))
         return (seen, _floats(end)[0]), noise
 
     _, (seen, left), noise = jax.jvp(run, (jnp.zeros(()),), (jnp.ones(()),), has_aux=True)
@@ -182,25 +174,18 @@ def _response(rule: Any, horizon: int, interval: Any) -> Any:
 
 
 @partial(_quickly, static_argnames=("rule", "horizon"))
-def _slopes(rule: Any, horizon: int, steps: Any, intervals: Any) -> Any:
-    """Matrices [T, 1 + S, 1 + S] at these steps [T] and intervals [T], and noise [T]."""
+def _slopes(rule: Any, horizon: int, steps: Any, interval: Any) -> Any:
+    """Matrices [T, 1 + S, 1 + S] at these steps [T], and noise [T]."""
     start, back = _floats(rule.init(jnp.zeros(1), horizon))
 
-    def one(step: Any, interval: Any) -> Any:
+    def one(step: Any) -> Any:
         def moved(v: Any) -> Any:
             acting, after, noise = _acting(rule, back(v[1:]), v[:1], step, interval)
             return jnp.concatenate([acting, _floats(after)[0]]), noise
 
         return jax.jacfwd(moved, has_aux=True)(jnp.zeros(1 + start.size))
 
-    return jax.vmap(one)(steps, intervals)
-
-
-def filter_of(shares: np.ndarray) -> np.ndarray:
-    """Matrix [1 + A, 1 + A] of (x_t, x_{t-1}, ..., x_{t-A}) -> (b, x_t, ..., x_{t-A+1}) for shares [A + 1] of ages."""
-    full = np.eye(len(shares), k=-1)
-    full[0] = shares
-    return full
+    return jax.vmap(one)(steps)
 
 
 @lru_cache(maxsize=4096)
@@ -211,26 +196,19 @@ def _rule_of(rule: Any, interval: float, horizon: int) -> LinearRule:
     if period == 1:
         seen, left, noise = (np.asarray(part) for part in _response(rule, horizon, typed))
         if not np.any(left):
-            shares = np.trim_zeros(seen, "b") if np.any(seen) else seen[:1]
-            return LinearRule(((filter_of(shares), 1),), shares, (float(noise[-1]),))
-    if period == interval and rule.block_synchronous:  # within a block nothing but its first step differs
-        steps, noise = (np.asarray(part) for part in _slopes(rule, horizon, np.arange(2), np.full(2, typed)))
-        return LinearRule(
-            ((steps[0], 1), (steps[1], period - 1)), None, (float(noise[0]), *noise[1:].tolist() * (period - 1))
-        )
-    every = _slopes(rule, horizon, np.arange(period), np.full(period, typed))
-    return _joined(rule, horizon, *(np.asarray(part) for part in every))
-
-
-def _joined(rule: Any, horizon: int, matrices: np.ndarray, noise: np.ndarray) -> LinearRule:
+            return LinearRule.of_ages(np.trim_zeros(seen, "b") if np.any(seen) else seen[:1], float(noise[-1]))
+    blocks = period == interval and rule.block_synchronous  # within a block nothing but its first step differs
+    steps = np.arange(2 if blocks else period)
+    matrices, noise = (np.array(part) for part in _slopes(rule, horizon, steps, typed))
+    if blocks:
+        runs = (matrices[0], 1), (matrices[1], period - 1)
+        return LinearRule(runs, None, (noise[0], *noise[1:].repeat(period - 1)))
     start, back = _floats(rule.init(jnp.zeros(1), horizon))
-    matrices, period = matrices.copy(), len(matrices)
     if start.size:
-        turned = np.asarray(jax.vmap(lambda v: _floats(rule.rewind(back(v), period))[0], 1, 1)(jnp.eye(start.size)))
-        matrices[-1, 1:] = turned @ matrices[-1, 1:]  # one period maps states at step 0 to states at step 0
+        turned = jax.vmap(lambda v: _floats(rule.rewind(back(v), period))[0], 1, 1)(jnp.eye(start.size))
+        matrices[-1, 1:] = np.asarray(turned) @ matrices[-1, 1:]  # one period maps states at step 0 to states at step 0
     starts = [0, *(np.flatnonzero(np.any(matrices[1:] != matrices[:-1], axis=(1, 2))) + 1), period]
-    runs = tuple((matrices[a], int(b - a)) for a, b in pairwise(starts))
-    return LinearRule(runs, None, tuple(noise.tolist()))
+    return LinearRule(tuple((matrices[a], int(b - a)) for a, b in pairwise(starts)), None, tuple(noise))
 
 
 # ---------------------------------------------------------------------------------------- the optimiser's own matrices
@@ -288,8 +266,7 @@ _COMPONENTS = 3  # that an optimiser is tried on
 
 @lru_cache(maxsize=64)
 def _tried(optimizer: Any) -> Callable[..., tuple[np.ndarray, ...]]:
-    """(learning rates, momentum) -> of an update at each: (slope, value at rest, slope along the parameters, error of
-    the slope at two sizes).
+    """(learning rates, momentum) -> of an update at each: (slope, what a linear one leaves of value and slopes at 0).
 
     The vector is the gradient and all that the optimiser remembers of it. One derivative is compiled for all of them.
     """
@@ -312,10 +289,11 @@ def _tried(optimizer: Any) -> Callable[..., tuple[np.ndarray, ...]]:
     shifts = np.zeros((width + 3, size))
     shifts[width] = 1
 
-    def looked(rates: np.ndarray, mu: float) -> tuple[np.ndarray, ...]:
+    def looked(rates: np.ndarray, mu: float) -> tuple[np.ndarray, np.ndarray]:
         seen, slopes = map(np.asarray, every(rates, np.float64(mu), places, np.eye(width + 3, width), shifts))
         slope, rest = np.swapaxes(slopes[:, :width], 1, 2), seen[:, 0]
-        return slope, rest, slopes[:, width], (seen[:, -2:] - rest[:, None]) / scales - (slope @ near)[:, None]
+        missed = (seen[:, -2:] - rest[:, None]) / scales - (slope @ near)[:, None]
+        return slope, np.concatenate([rest, slopes[:, width], *np.swapaxes(missed * 1e-3, 0, 1)], axis=-1)
 
     return looked
 
@@ -325,14 +303,12 @@ def response_of(optimizer: Any, momentum: float) -> Response | None:
     """The matrices of an optimiser at a momentum; None where it is not linear near rest, component by component."""
     size, rates, tried = _COMPONENTS, np.array([1.0, 2.0, 0.37]), _tried(optimizer)
     units = []
-    for slope, rest, held, missed in zip(*tried(rates, momentum), strict=True):
+    for slope, missing in zip(*tried(rates, momentum), strict=True):
         if len(slope) % size or not np.isfinite(slope).all():
             return None
         units.append(slope[::size, ::size])
-        apart = slope - np.kron(units[-1], np.eye(size))
-        missing = np.concatenate([np.ravel(one) for one in (apart, rest, held, missed * 1e-3)])
-        scale = _LINEAR * np.abs(slope).max()
-        if not (scale > 0 and np.abs(missing).max() <= scale):
+        apart, scale = np.append(missing, slope - np.kron(units[-1], np.eye(size))), _LINEAR * np.abs(slope).max()
+        if not (scale > 0 and np.abs(apart).max() <= scale):
             return None
     answer, z = Response(units[0]), np.array([1.7, -1.3, 0.4 + 1.2j])
     for unit, rate in zip(units[1:], rates[1:], strict=True):
@@ -355,7 +331,8 @@ class Loop:
     """The linear loop at a fixed point, for every learning rate.
 
     fresh, stale: [R, R] minus the derivatives of the mean gradient by the current and by the acting policy, reward per
-    logit^2. interval: N, steps. blocks: whether a batch can be reused within a period.
+    logit^2. interval: N, steps. blocks: whether a batch can be reused within a period. given_ages: whether the rule has
+    a distribution of ages in whole steps, a mean and a largest, not one interval.
     """
 
     fresh: np.ndarray
@@ -364,6 +341,7 @@ class Loop:
     optimizer: Response
     interval: float
     blocks: bool = False
+    given_ages: bool = False
 
     @cached_property
     def spectrum(self) -> np.ndarray:
@@ -374,6 +352,61 @@ class Loop:
     def repels(self) -> bool:
         """Whether the on-policy drift itself repels."""
         return bool(self.spectrum.real.min() <= 0)
+
+    @property
+    def largest(self) -> float:
+        """The largest stiffness, K of the law."""
+        return float(self.spectrum[0].real)
+
+    @property
+    def lag(self) -> float:
+        """Lag of the leading-order oscillator [steps]: the interval, or the mean of given ages."""
+        return float(self.rule.ages.mean()) if self.given_ages else self.interval
+
+    def oscillator(self, rate: float, lag: float) -> tuple[float, float, float]:
+        """Mass M/eta, damping A/eta - K (lag - a) and stiffness K of the stiffest mode, to first order in the lag."""
+        law, inertia, ahead = self.optimizer.inertia
+        return inertia / rate, law / rate - self.largest * (lag - ahead), self.largest
+
+    @property
+    def _no_law(self) -> Reason | None:
+        return Reason.REPELS if self.largest <= 0 else Reason.AGES if self.given_ages else None
+
+    @property
+    def law(self) -> RateCrossing:
+        """Leading order: K eta N = 1 - mu in the heavy-ball convention, A in place of 1 - mu in others."""
+        if reason := self._no_law or (None if self.interval else Reason.NO_LAG):
+            return RateCrossing(None, None, reason)
+        return RateCrossing(self.optimizer.inertia[0] / (self.interval * self.largest))
+
+    @property
+    def oscillator_onset(self) -> RateCrossing:
+        """Where the oscillator with the lag N stops being overdamped.
+
+        gamma^2 = 4 m K with gamma = A/eta - K n, m = M/eta (n = N - a): the smaller root of
+        (A - kappa n)^2 = 4 M kappa, kappa = A^2/(A n + 2 M + 2 sqrt(M^2 + M A n)). Derived here; at mu = 0 it is the
+        law kappa N = 1.
+        """
+        if reason := self._no_law:
+            return RateCrossing(None, None, reason)
+        law, inertia, ahead = self.optimizer.inertia
+        lag = self.interval - ahead
+        inside = inertia**2 + inertia * law * lag
+        if inside < 0 or (bottom := law * lag + 2 * inertia + 2 * math.sqrt(inside)) <= 0:
+            return RateCrossing(None, None, Reason.OVERDAMPED)
+        return RateCrossing(law**2 / bottom / self.largest)
+
+    @property
+    def undelayed(self) -> RateCrossing:
+        """Where the stiffest mode flips if no policy is old."""
+        if self.largest <= 0:
+            return RateCrossing(None, None, Reason.REPELS)
+        return RateCrossing(self.constant_age(0) / self.largest)
+
+    def constant_age(self, age: int) -> float:
+        """kappa = eta K at which one mode loses stability where every policy is `age` steps old; it may be infinite."""
+        one = LinearRule.of_ages(np.eye(age + 1)[age])
+        return Loop(np.zeros((1, 1)), np.ones((1, 1)), one, self.optimizer, age).threshold.value or math.inf
 
     @cached_property
     def modes(self) -> "tuple[Loop, ...]":
@@ -460,9 +493,7 @@ class Loop:
 
     def _first(self, of_mode: "Callable[[Loop], RateCrossing]") -> RateCrossing:
         """The least of the modes' learning rates."""
-        found = [of_mode(mode) for mode in self.modes]
-        known = [one for one in found if one.value is not None]
-        return min(known, key=lambda one: one.value or 0.0) if known else found[0]
+        return min(map(of_mode, self.modes), key=lambda one: math.inf if one.value is None else one.value)
 
     @cached_property
     def threshold(self) -> RateCrossing:
@@ -488,7 +519,7 @@ class Loop:
         if found is None:
             return RateCrossing(None, None, Reason.STABLE)
         rate, multiplier = found
-        return RateCrossing(rate, kind_of(multiplier)) if rate else RateCrossing(0.0, None, Reason.REPELS)
+        return RateCrossing(rate, _kind_of(multiplier)) if rate else RateCrossing(0.0, None, Reason.REPELS)
 
     def _inverse(self, z: np.ndarray, aged: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
         """1/eta [...] at a multiplier z [...] of one mode. less: z - 1, where it is known to more digits."""
@@ -578,7 +609,7 @@ class Loop:
         where the mean of |T|^2 (1 - |Q|^2) over the unit circle is the number of draws. The least over the modes.
         """
         if not all(mode._leads for mode in self.modes) or np.iscomplexobj(self.spectrum):
-            return RateCrossing(None, None, Reason.COUPLED)
+            return RateCrossing(None, None, Reason.NOT_STALE)
         assert self.rule.shares is not None
         if np.count_nonzero(self.rule.shares) == 1:
             return self.threshold
@@ -588,20 +619,16 @@ class Loop:
         top = self.threshold.value
         if not top:
             return self.threshold
-
-        def excess(rate: float) -> float:
-            return self.fed_back(rate) / draws - 1
-
         low = high = top / 2
-        while excess(low) > 0:  # the sum rises with the learning rate, and is without bound at the averaged threshold
+        while self._fed_back(low) > draws:  # it rises with the rate, and is without bound at the averaged threshold
             low, high = low / 2, low
-        while excess(high) < 0:
+        while self._fed_back(high) < draws:
             low, high = high, (high + top) / 2
             if high > top * (1 - 1e-9):  # nothing is drawn in the mode that crosses
                 return RateCrossing(top)
-        return RateCrossing(root(excess, low, high, 1e-13))
+        return RateCrossing(root(lambda rate: self._fed_back(rate) / draws - 1, low, high, 1e-13))
 
-    def fed_back(self, rate: float) -> float:
+    def _fed_back(self, rate: float) -> float:
         """The mean over the circle, with twice as many angles until it stands still; of one mode."""
         shares = self.rule.shares
         assert shares is not None
@@ -616,7 +643,7 @@ class Loop:
             before, count = now, 2 * count
         return now
 
-    def outside(self, rate: float) -> int:
+    def _outside(self, rate: float) -> int:
         """How many multipliers of a filter are outside the unit circle: R less the determinant's turns along it."""
         assert self.rule.shares is not None
         r, points = len(self.fresh), 256 * (len(self.rule.shares) + 4)
@@ -735,7 +762,7 @@ def _first_ringing(maps: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, m
 
 def loop_of(
     learner: Learner, fresh: np.ndarray, stale: np.ndarray, momentum: float, interval: float
-) -> tuple[Loop | None, Reason | str | None]:
+) -> tuple[Loop | None, str | None]:
     """The loop of a learner's rule and optimiser, or None and why: drawn ages, an optimiser that is not linear.
 
     Ages that are drawn have the loop of their average by `drawn_loop_of`. Raises ValueError for an interval that the
@@ -753,10 +780,11 @@ def loop_of(
     horizon = max(learner.horizon, rule.horizon_for(interval))
     known, optimizer = _rule_of(rule, interval, horizon), response_of(learner.optimizer, momentum)
     assert optimizer is not None
-    return Loop(fresh, stale, known, optimizer, interval, rule.block_synchronous), None
+    given_ages = rule.whole_interval and averages(rule)
+    return Loop(fresh, stale, known, optimizer, interval, rule.block_synchronous, given_ages), None
 
 
-def no_loop(learner: Learner, interval: float) -> Reason | str | None:
+def no_loop(learner: Learner, interval: float) -> str | None:
     """Why a learner has no loop, or None."""
     rule: Any = learner.staleness
     try:
@@ -783,7 +811,7 @@ class UnstableIntervals(NamedTuple):
 
     islands: list[list[int]] | None
     searched: int | None = None
-    reason: Reason | str | None = None
+    reason: str | None = None
 
 
 def unstable_intervals(
@@ -801,30 +829,22 @@ def unstable_intervals(
         return UnstableIntervals(None, None, Reason.NOT_SEARCHED)
     if rule.block_synchronous:
         loop, reason = loop_of(learner, fresh, stale, momentum, 2)
-        flags = None if loop is None else _unstable_blocks(loop, rate)
-        return (
-            UnstableIntervals(None, None, reason) if flags is None else UnstableIntervals(_ranges(flags, 1), SEARCHED)
-        )
-    try:
-        horizon = rule.horizon_for(SEARCHED)
-        loop, reason = loop_of(replace(learner, horizon=horizon), fresh, stale, momentum, SEARCHED)
-    except ValueError:
-        loop, reason = None, None
-    if loop is not None and all(mode._leads for mode in loop.modes) and loop.rule.one_age:
-        known = loop
-
-        def lost(interval: int) -> bool:
-            here = replace(known, rule=_rule_of(rule, interval, horizon), interval=interval)
-            return (here.threshold.value or 0.0) <= rate
-
-        at = bisect.bisect_left(range(first, SEARCHED + 1), True, key=lost) + first
-        return UnstableIntervals([[at, SEARCHED]] if at <= SEARCHED else [], SEARCHED)
-    horizon = rule.horizon_for(COUNTED)
-    loop, reason = loop_of(replace(learner, horizon=horizon), fresh, stale, momentum, first)
-    if loop is None or rule.period(COUNTED) != 1 or loop.rule.shares is None:
+        if loop is None:
+            return UnstableIntervals(None, None, reason)
+        return UnstableIntervals(_ranges(_unstable_blocks(loop, rate), 1), SEARCHED)
+    loop, reason = loop_of(learner, fresh, stale, momentum, max(first, 1))
+    if loop is None or loop.rule.shares is None or rule.period(COUNTED) != 1:
         return UnstableIntervals(None, None, reason or Reason.NOT_SEARCHED)
-    every = [replace(loop, rule=_rule_of(rule, one, horizon)) for one in range(first, COUNTED + 1)]
-    return UnstableIntervals(_ranges([one.outside(rate) > 0 for one in every], first), COUNTED)
+
+    def at(interval: int, largest: int) -> Loop:
+        return replace(loop, rule=_rule_of(rule, interval, rule.horizon_for(largest)))
+
+    if all(mode._leads for mode in loop.modes) and np.count_nonzero(loop.rule.shares) == 1:
+        every = range(first, SEARCHED + 1)
+        lost = bisect.bisect_left(every, True, key=lambda one: (at(one, SEARCHED).threshold.value or 0.0) <= rate)
+        return UnstableIntervals([[first + lost, SEARCHED]] if lost < len(every) else [], SEARCHED)
+    flags = [at(one, COUNTED)._outside(rate) > 0 for one in range(first, COUNTED + 1)]
+    return UnstableIntervals(_ranges(flags, first), COUNTED)
 
 
 def _unstable_blocks(loop: Loop, rate: float) -> np.ndarray:

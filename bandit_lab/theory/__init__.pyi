@@ -100,6 +100,8 @@ from .stationary import (
     stationary_covariance as stationary_covariance,
 )
 from .stiffness import (
+    ESTIMATORS as ESTIMATORS,
+    KL_ESTIMATORS as KL_ESTIMATORS,
     Split as Split,
     largest_stiffness as largest_stiffness,
     stiffness_split as stiffness_split,

@@ -31,8 +31,9 @@ from bandit_lab import _checks
 from bandit_lab.theory.block_map import reduce_matrix
 from bandit_lab.theory.signal import Signal, fisher, reward_hessian
 
-ESTIMATORS: tuple[str, ...] = ("frozen", "uncorrected", "ratio")
-_AS_RATIO = ("clipped", "clip_higher", "cispo")
+ESTIMATORS: tuple[str, ...] = ("frozen", "uncorrected", "ratio", "clipped", "clip_higher", "cispo")
+"""The last three clip: near a fixed point they are `ratio`."""
+KL_ESTIMATORS: tuple[str, ...] = ("exact", "k3")
 
 
 class Split(NamedTuple):
@@ -64,8 +65,8 @@ def stiffness_split(
 
     Raises ValueError for an unknown estimator. Derived in this module.
     """
-    _checks.choice("estimator", estimator, (*ESTIMATORS, *_AS_RATIO))
-    _checks.choice("kl_estimator", kl_estimator, ("exact", "k3"))
+    _checks.choice("estimator", estimator, ESTIMATORS)
+    _checks.choice("kl_estimator", kl_estimator, KL_ESTIMATORS)
     policy = np.asarray(policy, float)
     matrix = fisher(policy)
     bend = signal.factor(policy) * reward_hessian(policy, signal.means)

@@ -12,8 +12,8 @@ from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import linearise
 from bandit_lab.lab.predict.point import OperatingPoint
-from bandit_lab.lab.predict.quantities import RATE
-from bandit_lab.lab.predict.statements import evaluate
+from bandit_lab.lab.predict.statements import RATE, evaluate
+from experiments.shared.random_ages import Random
 
 CONVENTIONS = {"heavy_ball": "sgd", "ema": "sgd_ema", "nesterov": "nesterov"}
 OF_ADAM = {"adam"}
@@ -24,7 +24,7 @@ SETTINGS = {
     "partly fresh": {"estimator": "ratio"},
     "no momentum": {"momentum": 0.0},
 }
-MODELS = ("refresh", "lag", "pipeline", "random")
+MODELS = ("refresh", "lag", "pipeline", Random.model)
 
 
 def predicted(model, convention, rate, momentum=0.8, **changes):
@@ -34,7 +34,7 @@ def predicted(model, convention, rate, momentum=0.8, **changes):
     groups = ("bandit", "advantage", "estimator", "staleness", "optimizer", "sampler")
     settings = PredictSettings(**{k: {"name": v} if k in groups else v for k, v in chosen.items()})
     learner = build.build_learner(settings, 3.0)
-    linear = linearise(learner, settings, settings.dynamics, 1.0)
+    linear = linearise(learner, settings.dynamics, 1.0)
     return OperatingPoint(settings, learner, Hyper(rate, momentum, 3, 1.0), linear)
 
 

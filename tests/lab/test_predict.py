@@ -44,14 +44,6 @@ def test_reference_values_of_the_refresh_model():
         assert rates["exact"] / rates["leading_order"] == pytest.approx(ratio, abs=5e-5)
 
 
-def test_ema_convention_changes_the_law_and_is_named():
-    heavy, ema = predict("refresh_interval=4"), predict("refresh_interval=4", "optimizer=sgd_ema")
-    assert ema["thresholds"]["convention"] == "ema"
-    for key in ("leading_order", "exact", "oscillation_onset"):
-        ratio = ema["thresholds"]["learning_rate"][key] / heavy["thresholds"]["learning_rate"][key]
-        assert ratio == pytest.approx(10, rel=1e-9)
-
-
 @pytest.mark.parametrize("setting", ["bandit.rewards=[1,0] kl_weight=1.2 dynamics=mean_field", "optimizer=adam"])
 def test_every_null_has_a_reason(setting):
     def look(node, path):
@@ -189,7 +181,7 @@ def test_a_hot_sampler_collapses_mean_only_training():
     assert summary["critical_kl_weight"] == pytest.approx(0.5294, abs=1e-4)
     found = predict(*HOT, "kl_weight=0.6")
     own = predict(*HOT[:-1], "kl_weight=0.6")
-    assert found["verdict"].startswith("samples at temperature 1.25: stable: ")
+    assert found["verdict"].startswith("samples by Temperature(tau=1.25): stable: ")
     assert found["stiffness_source"] == "closed form"
     bias = found["fixed_point"]["expected_reward"] - own["fixed_point"]["expected_reward"]
     rows = {row["key"]: row["value"] for row in found["statements"]}

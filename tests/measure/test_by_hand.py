@@ -9,7 +9,6 @@ from by_hand_settings import PLACES, VARIED, learner, setting
 from scipy.optimize import brentq
 from settings import own
 
-from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import (
     ADVANTAGES,
@@ -64,10 +63,9 @@ def test_the_noise_of_the_theory_is_that_of_every_batch(rules):
     """Two noisy arms, options of the advantage, two prompts: in the direction (1, -1)/sqrt(2), to 1e-12."""
     theta = PLACES["arms"][0]
     _, covariance = by_hand.moments(setting("arms", **rules, group_size=3), theta, theta, 0.6)
-    chosen = {"name": rules["advantage"], **rules["options"]["advantage"]}
     trained = learner("arms", **rules, group_size=3, prompts=2)
     policy = np.exp(np.asarray(trained.bandit.log_policy(jnp.asarray(theta))))[0]
-    found, reason = noise_covariance(trained, PredictSettings(advantage=chosen), policy)
+    found, reason = noise_covariance(trained, policy)
     assert reason is None
     along = np.array([1.0, -1.0]) / np.sqrt(2)
     np.testing.assert_allclose(found, [[along @ covariance @ along / 2]], atol=1e-12)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from settings import STUDY_SETTINGS, learner, thinned
 
+from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS
-from bandit_lab.lab.predict.linear import ESTIMATORS_KNOWN
 from bandit_lab.measure import critical_kl_weight, find_fixed_point, measure_stiffness
 from bandit_lab.theory import (
     BinarySignal,
@@ -49,7 +49,7 @@ def test_hessian_closed_form_and_relaxation_agree(name, dynamics):
 
 @pytest.mark.parametrize(
     ("estimator", "dynamics"),
-    thinned([name for name in ESTIMATORS if name in ESTIMATORS_KNOWN], ["mean_field", "finite_group"]),
+    thinned(list(theory.ESTIMATORS), ["mean_field", "finite_group"]),
 )
 def test_fresh_and_stale_parts_agree_with_their_closed_forms(estimator, dynamics):
     advantage, bandit = STUDY_SETTINGS["five_arms"]

@@ -41,7 +41,7 @@ def tables(settings: ExploreSettings) -> dict[str, Any]:
         chosen.staleness = {"name": model}
         learner = build.build_learner(chosen, float(INTERVALS[-1]))
         dynamics = "finite_group" if chosen.dynamics == "sampled" else chosen.dynamics
-        linear = linearise(learner, chosen, dynamics, chosen.kl_weight)
+        linear = linearise(learner, dynamics, chosen.kl_weight)
         if linear.policy is None:
             raise ValueError(f"kl_weight: expected a setting with a fixed point, got none ({linear.reason})")
         limits = [[linear.threshold(interval, momentum).value for interval in INTERVALS] for momentum in momenta]

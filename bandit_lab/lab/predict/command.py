@@ -64,7 +64,7 @@ def compute(plan: PredictPlan, progress: Progress) -> Result:
     if settings.stiffness is not None:
         return reduced.result_of(settings, learner, hyper)
     with progress.stage("fixed point and stiffness"):
-        linear = linearise(learner, settings, settings.dynamics, hyper.kl_weight)
+        linear = linearise(learner, settings.dynamics, hyper.kl_weight)
         if linear.policy is None:
             linear = replace(linear, reason=_no_fixed_point(linear))
     with progress.stage("thresholds"):

@@ -11,8 +11,8 @@ from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory
 from bandit_lab.lab.predict.point import OperatingPoint
-from bandit_lab.lab.predict.quantities import LEADING, LINEAR, RATE
 from bandit_lab.lab.predict.report import Line, nested
+from bandit_lab.lab.predict.statements import LEADING, LINEAR, RATE
 from bandit_lab.lab.predict.verdict import amount
 
 UNIT = "reward / parameter^2"
@@ -46,28 +46,31 @@ def result_of(settings: PredictSettings, learner: Learner, hyper: Hyper) -> Resu
     Raises ValueError for a stiffness that is none, and for an optimiser that is not linear near rest.
     """
     fresh, stale = matrices(settings.stiffness)
-    rest: dict[str, Any] = {"policy": np.ones(2) / 2, "fresh": fresh, "stale": stale}
-    linear = LinearTheory("", settings.dynamics, hyper.kl_weight, learner, learner.optimizer.convention, **rest)
+    linear = LinearTheory(learner, settings.dynamics, hyper.kl_weight, np.ones((1, 2)) / 2, 0.5, fresh, stale)
     if reason := linear.unsupported_reason():
         raise ValueError(f"stiffness: expected a rule and an optimiser with a linear theory, got {reason}")
-    rate, momentum, interval, _ = hyper
-    point = OperatingPoint(settings, learner, hyper, linear)
-    lag = linear.lag(interval, momentum)
-    oscillator, exact, law = linear.oscillator(rate, momentum, lag), point.exact, point.law
+    point, rate = OperatingPoint(settings, learner, hyper, linear), hyper.learning_rate
+    (mass, damping, stiffness), exact = point.loop.oscillator(rate, point.loop.lag), point.exact
     margin = Value.of(exact.value and exact.value / rate, exact.reason or exact.note)
     spread = point.loop.spread(rate, np.array([[1 / learner.group_size / learner.prompts]]), settings.batch_reuse)
     std = Value.of(None if spread.average is None else math.sqrt(spread.average[0, 0]), str(spread.reason))
-    searched, regime = point.intervals, point.regime or str(point.radius.reason)
+    regime = point.regime or point.radius.reason
     lines = [
-        Line("oscillator.mass", oscillator.mass, "mass", "steps / learning rate", LEADING),
-        Line("oscillator.damping", oscillator.damping, "damping", "1 / learning rate", LEADING),
-        Line("oscillator.stiffness", linear.largest, "stiffness", UNIT, LINEAR),
-        Line("oscillator.lag", lag, "  lag", "steps", LINEAR),
+        Line("oscillator.mass", mass, "mass", "steps / learning rate", LEADING),
+        Line("oscillator.damping", damping, "damping", "1 / learning rate", LEADING),
+        Line("oscillator.stiffness", stiffness, "stiffness", UNIT, LINEAR),
+        Line("oscillator.lag", point.loop.lag, "  lag", "steps", LINEAR),
         Line("regime", regime, "regime", "", LINEAR),
-        Line("thresholds.learning_rate.leading_order", law, "learning rate: leading-order law", RATE, LEADING, 6),
+        Line("thresholds.learning_rate.leading_order", point.law, "learning rate: leading-order law", RATE, LEADING, 6),
         Line("thresholds.learning_rate.exact", exact, "  exact threshold", RATE, LINEAR, 6),
         Line("thresholds.learning_rate.oscillation_onset", point.onset, "  onset of oscillation", RATE, LINEAR, 6),
-        Line("thresholds.refresh_interval.exact", searched.first, "refresh interval: first unstable", "steps", LINEAR),
+        Line(
+            "thresholds.refresh_interval.exact",
+            point.first_unstable,
+            "refresh interval: first unstable",
+            "steps",
+            LINEAR,
+        ),
         Line("margin", margin, "margin", "threshold / learning rate", LINEAR),
         Line("stationary_std", std, "std over a long run, per std of one answer's gradient", "", LINEAR),
     ]

@@ -8,9 +8,9 @@ import numpy as np
 
 from bandit_lab.app.result import Result, Table, Value, eigenvalues, text_of
 from bandit_lab.app.settings.names import FORMS
-from bandit_lab.lab.predict.point import NO_NOISE, OperatingPoint
-from bandit_lab.lab.predict.quantities import EXACT, LEADING, LINEAR, QUANTITIES, RATE, Quantity
-from bandit_lab.lab.predict.statements import evaluate, notes
+from bandit_lab.lab.predict.linear import NO_NOISE
+from bandit_lab.lab.predict.point import OperatingPoint
+from bandit_lab.lab.predict.statements import EXACT, LEADING, LINEAR, QUANTITIES, RATE, Quantity, evaluate, notes
 from bandit_lab.lab.predict.verdict import amount, brief, ranges, verdict
 
 BIFURCATIONS = {
@@ -51,7 +51,7 @@ def result_of(point: OperatingPoint, peak: int | None = None) -> Result:
     groups = [settings.bandit, settings.advantage, settings.estimator, settings.staleness]
     groups += [settings.sampler, settings.correction] if point.sampler else []
     names = (group["name"] for group in groups)
-    form = FORMS.get(point.linear.convention, point.linear.convention)
+    form = FORMS.get(convention := point.learner.optimizer.convention, convention)
     lines = [*_fixed_point(point), *_oscillator(point), *_thresholds(point), *_margin(point, peak), *_at_rest(point)]
     stated = [Line(q.key, values[q.key], q.name, q.unit, q.status, 5) for q in QUANTITIES if exists]
     table = Table("predictions", [line.row() for line in [*lines, *stated] if line.name and line.shown() != "-"])
@@ -119,36 +119,34 @@ def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
 
 
 def _oscillator(point: OperatingPoint) -> list[Line]:
-    linear, hyper = point.linear, point.hyper
-    reason = linear.unsupported_reason()
-    known, nothing = reason is None, None if reason is None else Value.absent(reason)
-    if nothing is not None:
-        mass, damping, stiffness = nothing, nothing, nothing if linear.policy is None else Value(linear.largest)
+    reason, known, of = point.linear.unsupported_reason(), [], "the lag N"
+    if reason is None:
+        mass, damping, stiffness = map(Value, point.loop.oscillator(point.hyper.learning_rate, point.loop.lag))
+        known = [Line("oscillator.lag", point.loop.lag)]
+        of = "the mean age as lag" if point.loop.given_ages else of
     else:
-        lag = linear.lag(hyper.refresh_interval, hyper.momentum)
-        osc = linear.oscillator(hyper.learning_rate, hyper.momentum, lag)
-        mass, damping, stiffness = (Value(float(one)) for one in (osc.mass, osc.damping, osc.stiffness))
-    of = "the mean age as lag" if linear.given_ages else "the lag N"
+        mass = damping = Value.absent(reason)
+        stiffness = mass if point.linear.policy is None else Value(point.linear.largest)
     return [
         Line("oscillator.mass", mass, "oscillator: mass", "steps / learning rate", LEADING),
         Line("oscillator.damping", damping, f"  damping, with {of}", "1 / learning rate", LEADING),
         Line("oscillator.stiffness", stiffness),
-        Line("oscillator.convention", linear.convention),
-        *([Line("oscillator.lag", linear.lag(hyper.refresh_interval, hyper.momentum))] if known else []),
+        Line("oscillator.convention", point.learner.optimizer.convention),
+        *known,
     ]
 
 
 def _thresholds(point: OperatingPoint) -> list[Line]:
     rate, interval, intervals = "thresholds.learning_rate", "thresholds.refresh_interval", point.intervals
-    islands = intervals.first if intervals.islands is None else intervals.islands
+    islands = point.first_unstable if intervals.islands is None else intervals.islands
     threshold = "learning rate: exact threshold" if point.law.value is None else "  exact threshold"
     lines = [
-        Line("thresholds.convention", point.linear.convention),
+        Line("thresholds.convention", point.learner.optimizer.convention),
         Line(f"{rate}.leading_order", point.law, "learning rate: leading-order law", RATE, LEADING, 6),
         Line(f"{rate}.exact", point.exact, threshold, RATE, LINEAR, 6),
         Line(f"{rate}.oscillation_onset", point.onset, "  onset of oscillation", RATE, LINEAR, 6),
-        Line(f"{interval}.leading_order", intervals.law, "refresh interval: leading-order law", "steps", LEADING),
-        Line(f"{interval}.exact", intervals.first, "  first unstable", "steps", LINEAR),
+        Line(f"{interval}.leading_order", point.interval_law, "refresh interval: leading-order law", "steps", LEADING),
+        Line(f"{interval}.exact", point.first_unstable, "  first unstable", "steps", LINEAR),
         Line(f"{interval}.islands", islands, "  unstable ranges", "steps", LINEAR, text=lambda _: ranges(intervals)),
         *([] if intervals.searched is None else [Line(f"{interval}.searched_up_to", intervals.searched)]),
     ]
@@ -215,7 +213,7 @@ def _missing(point: OperatingPoint) -> list[str]:
         "exact threshold": point.exact,
         "onset of oscillation": point.onset,
         "leading-order law": point.law,
-        "unstable refresh interval": point.intervals.first,
+        "unstable refresh interval": point.first_unstable,
         "stationary std": std,
     }
     reasons: dict[str, list[str]] = {}

@@ -1,33 +1,61 @@
-"""The value of every quantity in `quantities`, at one setting."""
+"""What `predict` says about one setting: every quantity of the theory, its unit, its meaning and its value.
+
+The single source of what `predict` prints and of `statements` in its summary. And the notes in words beside them.
+"""
 
 import bisect
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.app.result import Value
-from bandit_lab.grpo import Optimizer
-from bandit_lab.lab.predict.nonlinear import collapsed, half_rise
-from bandit_lab.lab.predict.point import (
-    Missing,
-    OperatingPoint,
-    binary,
-    check_drift_closed,
-    check_gradient_closed,
-    check_linear,
-    check_wholly_stale,
-    finite_group_size,
-    noise_of,
-    success_chance,
-)
-from bandit_lab.lab.predict.quantities import QUANTITIES
-from bandit_lab.loop import RateCrossing, loop_of
+from bandit_lab.grpo import GRPO, Exact, Optimizer
+from bandit_lab.lab.predict.linear import NO_NOISE, weighs
+from bandit_lab.lab.predict.point import Missing, OperatingPoint
+from bandit_lab.loop import LinearRule, RateCrossing, loop_of
+from bandit_lab.measure.outcome import VERTEX_SHARE
 
+EXACT = "exact"
+"""For the mean update."""
+LINEAR = "exact, linear"
+"""For the update linearised at the fixed point."""
+LEADING = "leading order"
+"""First term of an expansion, a law or an oscillator."""
+RATE = "logits per unit gradient"  # as the help says of learning_rate
+HORIZON = 1000  # steps until which runs are counted as collapsed
 _ADAM_EPS = 1e-8
+_CHAIN_SPACING = 0.2  # nats between the grid points of the two-arm chain
+_NEVER_OLD = "the policy that acts is never old"
+
+
+class Quantity(NamedTuple):
+    """One line of the table. value: of a point; raises `Missing` or ValueError with the reason where there is none."""
+
+    key: str
+    name: str
+    unit: str
+    status: str
+    meaning: str
+    value: Callable[[OperatingPoint], Any]
+
+
+QUANTITIES: list[Quantity] = []
+"""In the order of the table."""
+_Of = Callable[[OperatingPoint], Any]
+
+
+def _quantity(name: str, unit: str, status: str, meaning: str) -> Callable[[_Of], _Of]:
+    """A function under its name, less the underscore, as the next line of the table."""
+
+    def stated(value: _Of) -> _Of:
+        QUANTITIES.append(Quantity(value.__name__.removeprefix("_"), name, unit, status, meaning, value))
+        return value
+
+    return stated
 
 
 def evaluate(point: OperatingPoint) -> dict[str, Value]:
@@ -35,23 +63,461 @@ def evaluate(point: OperatingPoint) -> dict[str, Value]:
     values = {}
     for quantity in QUANTITIES:
         try:
-            value = Value.of(VALUES[quantity.key](point), "not a finite number", quantity.unit)
+            value = Value.of(quantity.value(point), "not a finite number", quantity.unit)
         except (Missing, ValueError) as reason:
             value = Value.absent(str(reason), quantity.unit)
         values[quantity.key] = value
     return values
 
 
+# ------------------------------------------------------------------------------------------------- what a value needs
+
+
+def _need(given: object, reason: str | None) -> None:
+    if not given:
+        raise Missing(reason or "")
+
+
+def _linear(point: OperatingPoint) -> None:
+    reason = point.linear.unsupported_reason()
+    _need(reason is None, reason)
+
+
+def _binary(point: OperatingPoint) -> theory.BinarySignal:
+    if point.sampler is not None:
+        raise Missing(weighs(point.learner))
+    if not isinstance(point.signal, theory.BinarySignal):
+        raise Missing("in closed form only for rewards 0 and 1")
+    return point.signal
+
+
+def _two_arms(point: OperatingPoint) -> theory.BinarySignal:
+    signal = _binary(point)
+    _need(len(point.means) == 2, "for two arms only")
+    return signal
+
+
+def _gradient_closed(point: OperatingPoint) -> None:
+    reason = weighs(point.learner)
+    _need(reason is None, reason)
+
+
+def _drift_closed(point: OperatingPoint) -> None:
+    plain = type(point.learner.kl_estimator) is Exact and not point.learner.entropy_weight
+    _need(plain, "in closed form only for the exact KL term and no entropy term")
+    _gradient_closed(point)
+
+
+def _success(point: OperatingPoint) -> float:
+    _binary(point)
+    return float(point.linear.policy @ point.means)
+
+
+def _finite_group(point: OperatingPoint) -> int:
+    if point.group_size is None:
+        raise Missing(NO_NOISE)
+    return point.group_size
+
+
+def _noise(point: OperatingPoint) -> np.ndarray:
+    _linear(point)
+    _finite_group(point)
+    noise, reason = point.noise
+    if noise is None:
+        raise Missing(reason)
+    return noise
+
+
+def _stale(point: OperatingPoint) -> None:
+    """Drawn ages have a mean square."""
+    if not point.linear.drawn:
+        _linear(point)
+    _need(point.linear.wholly_stale, "one number only where the whole stiffness is stale")
+
+
+def _as_geometric(point: OperatingPoint) -> tuple[float, float, Any]:
+    """(mean age, momentum, convention), as if the ages were geometric."""
+    _stale(point)
+    _need(point.mean_age > 0, _NEVER_OLD)
+    return point.mean_age, point.hyper.momentum, theory.as_convention(point.learner.optimizer.convention)
+
+
+def _known(crossing: RateCrossing) -> float:
+    if crossing.value is None:
+        raise Missing(crossing.reason)
+    return crossing.value
+
+
+def _gap(policy: np.ndarray) -> float:
+    return float(np.log(policy[0] / policy[1]))
+
+
+# ----------------------------------------------------------------------------------------------- the lines of the table
+
+
+@_quantity("critical KL weight", "reward/nat", EXACT, "below it the policy runs to a vertex: no interior fixed point")
+def _critical_kl_weight(point: OperatingPoint) -> float:
+    if point.sampled_arms is not None:
+        found = point.sampled_arms.critical_kl_weight()
+    else:
+        _drift_closed(point)
+        if point.signal is None:
+            raise Missing("no closed form for this bandit and advantage")
+        found = theory.critical_kl_weight(point.signal, point.reference)
+    if found is None:
+        raise Missing("every KL weight > 0 has an interior fixed point")
+    return found
+
+
+@_quantity(
+    "bias of the sampler",
+    "reward",
+    EXACT,
+    "expected reward of the fixed point, less that of the one which the policy's own answers lead to",
+)
+def _sampler_bias(point: OperatingPoint) -> float:
+    _need(point.sampler is not None, "the policy itself draws")
+    if point.own_reward is None or point.linear.expected_reward is None:
+        raise Missing("the policy's own answers lead to a vertex")
+    return point.linear.expected_reward - point.own_reward
+
+
+@_quantity(
+    "group factor",
+    "",
+    EXACT,
+    "mean reward gradient at this G over that at G = infinity, at the fixed point; c_G for grpo",
+)
+def _group_factor(point: OperatingPoint) -> float:
+    _finite_group(point)
+    _gradient_closed(point)
+    law, win = _binary(point).law, _success(point)
+    return float(law.factor(win) / replace(law, group_size=None).factor(win))
+
+
+@_quantity(
+    "  first order 1 - 1/(8 G J (1-J))",
+    "",
+    LEADING,
+    "the same to first order in 1/G; fails where G J (1-J) is of order 1",
+)
+def _group_factor_expansion(point: OperatingPoint) -> float:
+    size, win = _finite_group(point), _success(point)
+    _gradient_closed(point)
+    _need(type(point.learner.advantage) is GRPO, "an expansion of the std-normalised advantage")
+    return float(theory.factor_expansion(size, np.array(win))[0])
+
+
+@_quantity(
+    "  stiffness, at G over infinity - 1",
+    "",
+    EXACT,
+    "group size is not only a temperature: thresholds move the other way",
+)
+def _stiffness_shift(point: OperatingPoint) -> float:
+    _drift_closed(point)
+    _finite_group(point)
+    signal = _binary(point)
+    found = theory.group_shift(signal.success, point.reference, point.hyper.kl_weight, signal.law)
+    if found is None:
+        raise Missing("one of the two drifts has no attracting fixed point")
+    return found.stiffness
+
+
+@_quantity("silent groups", "share", EXACT, "probability that all rewards of a group are equal")
+def _silent_groups(point: OperatingPoint) -> float:
+    return float(theory.silent_rate(_finite_group(point), _success(point)))
+
+
+@_quantity(
+    "within-group reward std", "reward", EXACT, "by which GRPO divides; bounds the local curvature (arXiv 2601.23135)"
+)
+def _reward_spread(point: OperatingPoint) -> float:
+    win = _success(point)
+    return math.sqrt(win * (1 - win))
+
+
+@_quantity(
+    "learning rate: safe by the mean age",
+    RATE,
+    LINEAR,
+    "lower bound for averaged ages and real stiffness: K eta (mean age) = 1 - mu, or flipping at age 0",
+)
+def _mean_age_law(point: OperatingPoint) -> float:
+    linear, rule = point.linear, point.learner.staleness
+    _need(not linear.drawn, "a bound for gradients averaged over ages; here ages are drawn")
+    in_turn = linear.unsupported_reason() is None and rule.period(point.hyper.refresh_interval) > 1
+    _need(not (in_turn or rule.block_synchronous), "a bound for averaged ages; here the age is a function of time")
+    _stale(point)
+    _need(point.mean_age > 0, _NEVER_OLD)
+    return min(point.loop.optimizer.inertia[0] / point.mean_age, point.loop.constant_age(0)) / linear.largest
+
+
+@_quantity(
+    "  safe by the largest age",
+    RATE,
+    LINEAR,
+    "lower bound for averaged ages that are never above S: the threshold of the constant age S",
+)
+def _guarantee(point: OperatingPoint) -> float:
+    _linear(point)
+    shares = point.loop.rule.shares
+    if not point.loop.given_ages or shares is None:
+        raise Missing("a bound for averaged ages that are given")
+    _stale(point)
+    _need(not point.loop.optimizer.inertia[2], "not proved for an optimiser that looks ahead")
+    return point.loop.constant_age(len(shares) - 1) / point.linear.largest
+
+
+@_quantity(
+    "  random ages, age-averaged drift",
+    RATE,
+    LINEAR,
+    "threshold if the ages (geometric ones of the same mean, but for staleness=ages) were averaged over",
+)
+def _averaged_ages(point: OperatingPoint) -> float:
+    _stale(point)
+    if not point.loop.given_ages:
+        return theory.averaged_threshold(*_as_geometric(point)).kappa / point.linear.largest
+    return _known(point.loop.threshold)
+
+
+@_quantity(
+    "  random ages, drawn: mean square",
+    RATE,
+    LINEAR,
+    "threshold of the mean square if such an age were drawn at every step",
+)
+def _drawn_ages(point: OperatingPoint) -> float:
+    _stale(point)
+    if not point.loop.given_ages:
+        return theory.mean_square_threshold(*_as_geometric(point)) / point.linear.largest
+    return _known(point.linear.mean_square(point.hyper.refresh_interval, point.hyper.momentum))
+
+
+@_quantity(
+    "learning rate: Adam at this noise",
+    RATE,
+    LEADING,
+    "threshold, b1 = mu, with the second moment held at its noise-stationary value; about as 1/sqrt(G)",
+)
+def _adam(point: OperatingPoint) -> float:
+    (noise, reason), optimizer, learner = point.noise, point.learner.optimizer, point.learner
+    _need(not optimizer.divides or optimizer == Optimizer("adam"), "of Adam without options alone")
+    _finite_group(point)
+    if noise is None:
+        raise Missing(reason)
+    _need(not np.any(point.linear.fresh), "one number only where the whole stiffness is stale")
+    hyper, nothing = point.hyper, np.zeros((1, 1))
+    of_mean = replace(learner, optimizer=Optimizer("sgd_ema"))
+    loop, reason = loop_of(of_mean, nothing, nothing + 1, hyper.momentum, hyper.refresh_interval)
+    if loop is None or loop.given_ages or not learner.staleness.whole_interval:
+        raise Missing(reason or "no threshold of one interval")
+    basis = theory.ones_complement(len(point.means))
+    scale = np.sqrt(np.diag(basis @ noise @ basis.T)) + _ADAM_EPS
+    largest = float(np.linalg.eigvals(basis @ point.linear.parts[1] @ basis.T / scale[:, None]).real.max())
+    return _known(loop.threshold) / largest
+
+
+@_quantity(
+    "learning rate: this optimiser at this noise",
+    RATE,
+    LEADING,
+    "the same of the chosen optimiser with its options, by derivatives of its own update",
+)
+def _held_moment(point: OperatingPoint) -> float:
+    found = point.derived
+    if found is None:
+        raise Missing("the linear theory has this optimiser")
+    _need(found.reason is None, found.reason)
+    _need(found.moment_source, "the optimiser has no second moment")
+    rate, reason = point.derived_threshold.learning_rate, point.derived_threshold.reason
+    if not rate:
+        raise Missing(reason or "unstable at every learning rate")
+    return rate
+
+
+@_quantity(
+    "long blocks: multiplier",
+    "",
+    LINEAR,
+    "N -> infinity limit of the block map, |H_fresh^-1 H_stale|; below 1 every N is safe at small steps",
+)
+def _long_block(point: OperatingPoint) -> float:
+    _linear(point)
+    fresh, stale = point.linear.parts
+    _need(np.min(np.linalg.eigvals(fresh).real) > 0, "nothing fresh that could settle within a block")
+    return float(np.max(np.abs(np.linalg.eigvals(np.linalg.solve(fresh, stale)))))
+
+
+@_quantity("time constant (1-mu)/(eta K)", "steps", LEADING, "of the single exponential, the over-damped limit")
+def _time_constant(point: OperatingPoint) -> float:
+    _linear(point)
+    return point.loop.optimizer.inertia[0] / point.kappa
+
+
+@_quantity("  slowest decay", "steps", LINEAR, "1/e time of a displacement by the dominant multiplier")
+def _decay_time(point: OperatingPoint) -> float:
+    if point.exact_derivatives is None:
+        _linear(point)
+    size = abs(point.multiplier)
+    _need(0 < size < 1, "grows" if size >= 1 else "gone within one block")
+    return -point.steps / math.log(size)
+
+
+@_quantity("  period", "steps", LINEAR, "of the cycle of the dominant multiplier")
+def _period(point: OperatingPoint) -> float:
+    if point.exact_derivatives is None:
+        _linear(point)
+    if point.period is None:
+        raise Missing("the dominant multiplier is real and positive: no cycle")
+    return point.period
+
+
+@_quantity("  damping ratio", "", LEADING, "of the oscillator with lag N; below 1 it rings, below 0 it grows")
+def _damping_ratio(point: OperatingPoint) -> float:
+    _linear(point)
+    osc = theory.Oscillator(*point.loop.oscillator(point.hyper.learning_rate, point.loop.lag))
+    _need(osc.mass > 0, "no inertia at momentum 0")
+    return osc.damping_ratio
+
+
+@_quantity(
+    "  fastest update, from rest, N = 1",
+    "update",
+    LINEAR,
+    "number of the update that moves most: the inertial part of a slow start",
+)
+def _fastest_update(point: OperatingPoint) -> float:
+    _linear(point)
+    convention = theory.as_convention(point.learner.optimizer.convention)
+    return theory.fastest_update(point.kappa, point.hyper.momentum, convention)
+
+
+def _std(point: OperatingPoint, which: int) -> float:
+    _noise(point)
+    found = point.stationary[which]
+    if found.value is None:
+        raise Missing(found.reason)
+    return found.value
+
+
+@_quantity(
+    "stationary std: expected reward",
+    "reward",
+    LINEAR,
+    "over all steps of a long run, discrete Lyapunov equation with the optimiser's state",
+)
+def _stationary_reward(point: OperatingPoint) -> float:
+    return _std(point, 0)
+
+
+@_quantity("  log-odds of the best arm", "nats", LINEAR, "the same for the log-odds")
+def _stationary_logit(point: OperatingPoint) -> float:
+    return _std(point, 1)
+
+
+@_quantity("  small-step temperature", "nats", LEADING, "sqrt(eta s^2/(2 K (1-mu))), N-fold variance with batch reuse")
+def _small_step_logit(point: OperatingPoint) -> float:
+    noise, hyper = _noise(point), point.hyper
+    _need(noise.shape == (1, 1), "one number only for two arms")
+    reuse = hyper.refresh_interval if point.settings.batch_reuse else 1
+    mean_step = hyper.learning_rate / point.loop.optimizer.inertia[0]
+    variance = theory.small_step_variance(mean_step, point.linear.largest, 0.0, float(noise[0, 0]) * reuse)
+    return math.sqrt(2 * variance)  # the gap is sqrt(2) times the coordinate along (1, -1)/sqrt(2)
+
+
+@_quantity("  correlation time", "steps", LINEAR, "integrated autocorrelation time of the noisiest direction")
+def _correlation_time(point: OperatingPoint) -> float:
+    noise = _noise(point)
+    found = point.loop.spread(point.hyper.learning_rate, noise, point.settings.batch_reuse)
+    time = found.integrated_time(np.linalg.eigh(noise)[1][:, -1])
+    if time is None:
+        raise Missing(found.reason)
+    return time * point.steps
+
+
+@_quantity(
+    "  variance gain of reusing a batch",
+    "",
+    LINEAR,
+    "variance with one batch per block over variance with fresh groups; N at small steps",
+)
+def _reuse_gain(point: OperatingPoint) -> float:
+    noise, rate = _noise(point), point.hyper.learning_rate
+    one, fresh = (point.loop.spread(rate, noise, reuse) for reuse in (True, False))
+    if one.average is None or fresh.average is None:
+        raise Missing(one.reason)
+    return float(np.trace(one.average) / np.trace(fresh.average))
+
+
+@_quantity(
+    "half of the rise from the start",
+    "steps",
+    LEADING,
+    "of the gradient flow, softmax geometry without inertia; momentum adds mu/(1-mu) (1 + ln speed-up) steps",
+)
+def _half_rise(point: OperatingPoint) -> float:
+    """Steps of the gradient flow from the initial policy half-way to the fixed point: integral of d gap / drift."""
+    _linear(point)
+    _drift_closed(point)
+    signal, hyper = _two_arms(point), point.hyper
+    start, end = float(point.initial[0]), float(np.asarray(point.linear.policy)[0])
+    _need(abs(end - start) >= 1e-9, "training starts at the fixed point")
+    middle = 0.5 * (start + end)
+    gaps = np.linspace(_gap(point.initial), math.log(middle / (1 - middle)), 401)
+    drift = theory.gap_drift(gaps, signal, _gap(point.reference), hyper.kl_weight)
+    mean_step = hyper.learning_rate / point.loop.optimizer.inertia[0]
+    return float(np.trapezoid(1 / drift, gaps)) / mean_step
+
+
+@_quantity(
+    f"collapsed after {HORIZON} steps",
+    "share",
+    EXACT,
+    "runs carried by noise from the fixed point to the vertex: below the threshold, too",
+)
+def _collapsed(point: OperatingPoint) -> float:
+    """Share of runs at the better arm's vertex, by the exact transition operator of the two-arm chain."""
+    _drift_closed(point)
+    signal, hyper, noise = _two_arms(point), point.hyper, _noise(point)
+    _stale(point)
+    interval, rule = int(hyper.refresh_interval), point.loop.rule
+    one_draw = hyper.momentum == 0 and point.loop.blocks and np.array_equal(rule.ages, np.arange(interval))
+    _need(one_draw, "the exact chain is for momentum 0 and staleness=refresh")
+    move = hyper.learning_rate * math.sqrt(2 * interval * float(noise[0, 0]))
+    _need(move >= 2 * _CHAIN_SPACING, "a block moves the gap by less than the chain's grid resolves")
+    policy = np.asarray(point.linear.policy)
+    _need(int(np.argmax(point.means)) == 0, "written for the better arm first")
+    chain = theory.TwoArmChain(
+        (signal.success[0], signal.success[1]),
+        signal.law,
+        hyper.kl_weight,
+        hyper.learning_rate,
+        interval,
+        point.learner.prompts,
+        _gap(point.reference),
+        point.settings.batch_reuse,
+        spacing=_CHAIN_SPACING,
+    )
+    others = VERTEX_SHARE * policy[1]
+    vertex = math.log((1 - others) / others)
+    return max(chain.collapsed(vertex, max(1, HORIZON // interval), _gap(policy)), 0.0)
+
+
+# ------------------------------------------------------------------------------------------------- notes beside them
+
+
 def notes(point: OperatingPoint) -> list[str]:
     """Notes in words beside the numbers."""
-    said = [*_sampler(point), *_derivatives(point), *_ages(point)]
-    return [*said, *_damping(point), *_turning(point)]
+    found = (_sampler(point), _derivatives(point), _ages(point), _damping(point), _turning(point))
+    return [note for note in found if note]
 
 
-def _sampler(point: OperatingPoint) -> list[str]:
+def _sampler(point: OperatingPoint) -> str:
     """How another sampler moves the fixed point, and below which KL weight it has none."""
     if point.sampler is None:
-        return []
+        return ""
     reward, arms = point.linear.expected_reward, point.sampled_arms
     own = "runs to a vertex" if point.own_reward is None else f"would rest at {point.own_reward:.4g}"
     text = (
@@ -62,355 +528,73 @@ def _sampler(point: OperatingPoint) -> list[str]:
         text += (
             f". With this sampler mean-only training from the reference loses answer {lost} below KL weight {first:.4g}"
         )
-        return [f"{text}." if last == first else f"{text}, and all but the best below {last:.4g}."]
+        return f"{text}." if last == first else f"{text}, and all but the best below {last:.4g}."
     if arms is None:
-        return [f"{text}."]
-    critical, rule = arms.critical_kl_weight(), arms.signal.law
+        return f"{text}."
+    critical = arms.critical_kl_weight()
     if critical is None:
-        return [f"{text}. No KL weight > 0 is too small."]
-    training = "mean-only training" if rule.std_power == 0 else "training"
-    return [f"{text}. With this sampler {training} collapses below KL weight {critical:.4g}."]
+        return f"{text}. No KL weight > 0 is too small."
+    return f"{text}. With this sampler training collapses below KL weight {critical:.4g}."
 
 
-def _derivatives(point: OperatingPoint) -> list[str]:
+def _derivatives(point: OperatingPoint) -> str:
     if point.exact_derivatives is None:
-        return []
+        return ""
     reason = point.linear.unsupported_reason()
-    return [f"Threshold and multipliers are those of the update's own derivative over one period (Floquet): {reason}."]
+    return f"Threshold and multipliers are those of the update's own derivative over one period (Floquet): {reason}."
 
 
-def _ages(point: OperatingPoint) -> list[str]:
+def _ages(point: OperatingPoint) -> str:
     """What the mean age and the largest one guarantee, and where they guarantee nothing."""
-    linear, momentum, interval = point.linear, point.hyper.momentum, point.hyper.refresh_interval
+    linear = point.linear
     if linear.drawn or linear.unsupported_reason() or not linear.wholly_stale:
-        return []
-    if linear.learner.staleness.period(interval) > 1:
-        loop = linear.loop(momentum, interval)
-        mixed = replace(loop, rule=loop.rule.mixed()).threshold.value
+        return ""
+    loop = point.loop
+    if loop.rule.period > 1:
+        shares = np.bincount(loop.rule.ages.astype(int)) / loop.rule.period
+        mixed = replace(loop, rule=LinearRule.of_ages(shares)).threshold.value
         text = "The age is a function of time: its mean and its largest value guarantee nothing. Mixed within every"
-        return [f"{text} update, the same ages would lose stability at learning rate {mixed:.4g}."]
-    law, _, ahead = linear.inertia(momentum)
-    if not linear.given_ages or ahead:
-        return []
-    if point.kappa >= linear.on_policy(momentum):
-        return ["This learning rate is unstable on policy: no age is young enough."]
-    text = (
-        f"Ages are averaged within every update. At this learning rate a mean age below {law / point.kappa:.3g} steps"
-    )
-    text += " is enough, and so is a largest age of"
-    return [f"{text} {_oldest_safe(point)}, whatever the other ages are."]
-
-
-def _oldest_safe(point: OperatingPoint) -> int:
-    """The largest constant age that is stable; thresholds fall with the age."""
-
-    def unstable(age: int) -> bool:
-        return point.linear.constant_age(age, point.hyper.momentum) <= point.kappa
-
+        return f"{text} update, the same ages would lose stability at learning rate {mixed:.4g}."
+    law, _, ahead = loop.optimizer.inertia
+    if not loop.given_ages or ahead:
+        return ""
+    if point.kappa >= loop.constant_age(0):
+        return "This learning rate is unstable on policy: no age is young enough."
     high = 1
-    while not unstable(high):
+    while loop.constant_age(high) > point.kappa:  # thresholds fall with the age
         high *= 2
-    return bisect.bisect_left(range(high + 1), True, key=unstable) - 1
+    oldest = bisect.bisect_left(range(high + 1), True, key=lambda age: loop.constant_age(age) <= point.kappa) - 1
+    text = f"Ages are averaged within every update. At this learning rate a mean age below {law / point.kappa:.3g}"
+    return f"{text} steps is enough, and so is a largest age of {oldest}, whatever the other ages are."
 
 
-def _damping(point: OperatingPoint) -> list[str]:
+def _damping(point: OperatingPoint) -> str:
     """Why the sign of the oscillator's damping is not the verdict, where it is not."""
-    linear, (rate, momentum, interval, _) = point.linear, point.hyper
-    if linear.unsupported_reason() or linear.largest <= 0:
-        return []
-
-    def damping(lag: float) -> float:
-        return float(linear.oscillator(rate, momentum, lag).damping)
-
-    if point.radius.value is None:
-        return []
-    at_lag, at_age, age = damping(linear.lag(interval, momentum)), damping(point.mean_age), point.mean_age
+    linear, rate = point.linear, point.hyper.learning_rate
+    if linear.unsupported_reason() or linear.largest <= 0 or point.radius.value is None:
+        return ""
+    loop, age = point.loop, point.mean_age
+    (_, at_lag, _), (_, at_age, _) = (loop.oscillator(rate, lag) for lag in (loop.lag, age))
     stable = abs(point.multiplier) < 1
     if stable == (at_lag > 0):
-        return []
-    lag = "N" if not linear.given_ages else f"{age:g}"
+        return ""
+    lag = f"{age:g}" if loop.given_ages else "N"
     text = f"The oscillator's damping with the lag {lag} is {'negative' if stable else 'positive'} and the setting is "
     text += f"{'stable' if stable else 'unstable'} all the same: the oscillator is a first order in the lag"
-    if age != linear.lag(interval, momentum):
+    if age != loop.lag:
         text += f", and N is not the mean age of the policy that acts, {age:g} steps, with which it is {at_age:.3g}"
-    return [f"{text}. The multipliers decide."]
+    return f"{text}. The multipliers decide."
 
 
-def _turning(point: OperatingPoint) -> list[str]:
-    turning = point.linear.turning
-    if not len(turning):
-        return []
-    degrees = math.degrees(np.max(np.abs(np.angle(turning))))
+def _turning(point: OperatingPoint) -> str:
+    values = point.linear.spectrum
+    if not np.iscomplexobj(values):
+        return ""
+    degrees = math.degrees(np.max(np.abs(np.angle(values[values.imag > 0]))))
     law, exact = point.law.value, point.exact.value
     text = f"The stiffness is complex (argument up to {degrees:.3g} degrees): the drift is no gradient. A displacement "
     text += "turns at every learning rate. The law is made for real stiffness and can be unsafe for every model"
     if exact and law:
-        over = exact / law
-        text += f": here the exact threshold is {over:.3g} of the law's" + (
-            " (unsafe)" if over < 1 else " (conservative)"
-        )
-    return [text + "."]
-
-
-def _stiffness_shift(point: OperatingPoint) -> float:
-    check_drift_closed(point)
-    finite_group_size(point)
-    found = theory.group_shift(binary(point).success, point.reference, point.hyper.kl_weight, binary(point).law)
-    if found is None:
-        raise Missing("one of the two drifts has no attracting fixed point")
-    return found.stiffness
-
-
-def _silent(point: OperatingPoint) -> float:
-    return float(theory.silent_rate(finite_group_size(point), success_chance(point)))
-
-
-def _group_factor(point: OperatingPoint) -> float:
-    finite_group_size(point)
-    check_gradient_closed(point)
-    law, win = binary(point).law, success_chance(point)
-    return float(law.factor(win) / replace(law, group_size=None).factor(win))
-
-
-def _group_expansion(point: OperatingPoint) -> float:
-    size, signal = finite_group_size(point), binary(point)
-    check_gradient_closed(point)
-    if signal.law.advantage != "grpo":
-        raise Missing("an expansion of the std-normalised advantage")
-    return float(theory.factor_expansion(size, np.array(success_chance(point)))[0])
-
-
-def _critical_weight(point: OperatingPoint) -> float:
-    if point.sampled_arms is not None:
-        found = point.sampled_arms.critical_kl_weight()
-    else:
-        check_drift_closed(point)
-        if point.signal is None:
-            raise Missing("no closed form for this bandit and advantage")
-        found = theory.critical_kl_weight(point.signal, point.reference)
-    if found is None:
-        raise Missing("every KL weight > 0 has an interior fixed point")
-    return found
-
-
-def _sampler_bias(point: OperatingPoint) -> float:
-    if point.sampler is None:
-        raise Missing("the policy itself draws")
-    if point.own_reward is None:
-        raise Missing("the policy's own answers lead to a vertex")
-    assert point.linear.expected_reward is not None
-    return point.linear.expected_reward - point.own_reward
-
-
-def _mean_age_law(point: OperatingPoint) -> float:
-    hyper, linear = point.hyper, point.linear
-    if linear.drawn:
-        raise Missing("a bound for gradients averaged over ages; here ages are drawn")
-    rule, interval = linear.learner.staleness, hyper.refresh_interval
-    if (linear.unsupported_reason() is None and rule.period(interval) > 1) or rule.block_synchronous:
-        raise Missing("a bound for gradients averaged over ages; here the age is a function of time")
-    _scalar(point)
-    if not point.mean_age > 0:
-        raise Missing("the policy that acts is never old")
-    return min(point.loop.optimizer.inertia[0] / point.mean_age, linear.on_policy(hyper.momentum)) / linear.largest
-
-
-def _guarantee(point: OperatingPoint) -> float:
-    linear = point.linear
-    if not linear.given_ages or linear.drawn:
-        raise Missing("a bound for averaged ages that are given")
-    _scalar(point)
-    if point.loop.optimizer.inertia[2]:
-        raise Missing("not proved for an optimiser that looks ahead")
-    assert point.loop.rule.shares is not None
-    return linear.constant_age(len(point.loop.rule.shares) - 1, point.hyper.momentum) / linear.largest
-
-
-def _scalar(point: OperatingPoint) -> None:
-    """Raises Missing but where one stale stiffness has a loop of its own."""
-    check_wholly_stale(point)
-    if not point.linear.drawn:
-        check_linear(point)
-
-
-def _as_geometric(point: OperatingPoint) -> tuple[float, float, Any]:
-    """(mean age, momentum, convention), as if the ages were geometric."""
-    check_wholly_stale(point)
-    if point.mean_age <= 0:
-        raise Missing("the policy that acts is never old")
-    return point.mean_age, point.hyper.momentum, theory.as_convention(point.linear.convention)
-
-
-def _averaged(point: OperatingPoint) -> float:
-    if not point.linear.given_ages:
-        return theory.averaged_threshold(*_as_geometric(point)).kappa / point.linear.largest
-    _scalar(point)
-    return _known(point.loop.threshold)
-
-
-def _known(crossing: RateCrossing) -> float:
-    if crossing.value is None:
-        raise Missing(str(crossing.reason))
-    return crossing.value
-
-
-def _mean_square(point: OperatingPoint) -> float:
-    if not point.linear.given_ages:
-        return theory.mean_square_threshold(*_as_geometric(point)) / point.linear.largest
-    _scalar(point)
-    return _known(point.linear.mean_square(point.hyper.refresh_interval, point.hyper.momentum))
-
-
-def _check_multipliers(point: OperatingPoint) -> None:
-    if point.exact_derivatives is None:
-        check_linear(point)
-
-
-def _decay_time(point: OperatingPoint) -> float:
-    _check_multipliers(point)
-    size = abs(point.multiplier)
-    if not 0 < size < 1:
-        raise Missing("grows" if size >= 1 else "gone within one block")
-    return -point.steps / math.log(size)
-
-
-def _period(point: OperatingPoint) -> float:
-    _check_multipliers(point)
-    if point.period is None:
-        raise Missing("the dominant multiplier is real and positive: no cycle")
-    return point.period
-
-
-def _damping_ratio(point: OperatingPoint) -> float:
-    check_linear(point)
-    rate, momentum, interval, _ = point.hyper
-    osc = point.linear.oscillator(rate, momentum, point.linear.lag(interval, momentum))
-    if not float(osc.mass) > 0:
-        raise Missing("no inertia at momentum 0")
-    return float(osc.damping_ratio)
-
-
-def _fastest(point: OperatingPoint) -> float:
-    check_linear(point)
-    convention = theory.as_convention(point.linear.convention)
-    return theory.fastest_update(point.kappa, point.hyper.momentum, convention)
-
-
-def _time_constant(point: OperatingPoint) -> float:
-    check_linear(point)
-    return point.loop.optimizer.inertia[0] / point.kappa
-
-
-def _std(point: OperatingPoint, which: int) -> float:
-    noise_of(point)
-    found = point.stationary[which]
-    if found.value is None:
-        raise Missing(found.reason)
-    return found.value
-
-
-def _small_step_logit(point: OperatingPoint) -> float:
-    noise, hyper = noise_of(point), point.hyper
-    if noise.shape != (1, 1):
-        raise Missing("one number only for two arms")
-    reuse = hyper.refresh_interval if point.settings.batch_reuse else 1
-    mean_step = hyper.learning_rate / point.loop.optimizer.inertia[0]
-    variance = theory.small_step_variance(mean_step, point.linear.largest, 0.0, float(noise[0, 0]) * reuse)
-    return math.sqrt(2 * variance)  # the gap is sqrt(2) times the coordinate along (1, -1)/sqrt(2)
-
-
-def _correlation_time(point: OperatingPoint) -> float:
-    noise = noise_of(point)
-    direction = np.linalg.eigh(noise)[1][:, -1]
-    found = point.loop.spread(point.hyper.learning_rate, noise, point.settings.batch_reuse)
-    time = found.integrated_time(direction)
-    if time is None:
-        raise Missing("no stationary state beyond the threshold" if found.reason is None else str(found.reason))
-    return time * point.steps
-
-
-def _reuse_gain(point: OperatingPoint) -> float:
-    noise, hyper = noise_of(point), point.hyper
-    if not point.learner.staleness.block_synchronous:
-        raise Missing("no blocks to reuse a batch in")
-    pair = [point.loop.spread(hyper.learning_rate, noise, reuse).average for reuse in (True, False)]
-    if pair[0] is None or pair[1] is None:
-        raise Missing("no stationary state beyond the threshold")
-    return float(np.trace(pair[0]) / np.trace(pair[1]))
-
-
-def _long_block(point: OperatingPoint) -> float:
-    check_linear(point)
-    fresh, stale = point.linear.fresh, point.linear.stale
-    if fresh is None or stale is None or np.min(np.linalg.eigvals(fresh).real) <= 0:
-        raise Missing("nothing fresh that could settle within a block")
-    return float(np.max(np.abs(np.linalg.eigvals(np.linalg.solve(fresh, stale)))))
-
-
-def _held_moment(point: OperatingPoint) -> float:
-    found = point.derived
-    if found is None:
-        raise Missing("the linear theory has this optimiser")
-    if found.reason is not None:
-        raise Missing(found.reason)
-    if not found.held:
-        raise Missing("the optimiser has no second moment")
-    if not found.threshold.learning_rate:
-        raise Missing(found.threshold.reason or "unstable at every learning rate")
-    return found.threshold.learning_rate
-
-
-def _adam(point: OperatingPoint) -> float:
-    (noise, reason), name = point.noise, point.learner.optimizer.name
-    if point.linear.convention not in theory.CONVENTIONS and point.learner.optimizer != Optimizer("adam"):
-        raise Missing(f"of plain Adam, not of {name}" + (" with options" if name == "adam" else ""))
-    finite_group_size(point)
-    if noise is None:
-        raise Missing(reason or "no formula for the gradient noise")
-    if point.linear.fresh is None or point.linear.stale is None or np.any(point.linear.fresh != 0):
-        raise Missing("one number only where the whole stiffness is stale")
-    if point.linear.given_ages or not point.learner.staleness.whole_interval:
-        raise Missing(f"no closed threshold with staleness={point.settings.staleness['name']}")
-    basis, hyper = theory.ones_complement(len(point.means)), point.hyper
-    scale = np.sqrt(np.diag(basis @ noise @ basis.T)) + _ADAM_EPS
-    largest = float(np.linalg.eigvals(basis @ point.linear.stale @ basis.T / scale[:, None]).real.max())
-    found = loop_of(replace(point.learner, optimizer=Optimizer("sgd_ema")), np.zeros((1, 1)), np.ones((1, 1)),
-                    hyper.momentum, hyper.refresh_interval)[0]  # fmt: skip
-    assert found is not None
-    return _known(found.threshold) / largest
-
-
-def _reward_spread(point: OperatingPoint) -> float:
-    win = success_chance(point)
-    return math.sqrt(win * (1 - win))
-
-
-VALUES: dict[str, Callable[[OperatingPoint], Any]] = {
-    "critical_kl_weight": _critical_weight,
-    "sampler_bias": _sampler_bias,
-    "group_factor": _group_factor,
-    "group_factor_expansion": _group_expansion,
-    "stiffness_shift": _stiffness_shift,
-    "silent_groups": _silent,
-    "reward_spread": _reward_spread,
-    "mean_age_law": _mean_age_law,
-    "guarantee": _guarantee,
-    "averaged_ages": _averaged,
-    "drawn_ages": _mean_square,
-    "adam": _adam,
-    "held_moment": _held_moment,
-    "long_block": _long_block,
-    "time_constant": _time_constant,
-    "decay_time": _decay_time,
-    "period": _period,
-    "damping_ratio": _damping_ratio,
-    "fastest_update": _fastest,
-    "stationary_reward": lambda s: _std(s, 0),
-    "stationary_logit": lambda s: _std(s, 1),
-    "small_step_logit": _small_step_logit,
-    "correlation_time": _correlation_time,
-    "reuse_gain": _reuse_gain,
-    "half_rise": half_rise,
-    "collapsed": collapsed,
-}
-"""key of `QUANTITIES` -> its value; raises `Missing` with the reason where there is none."""
+        safe = "unsafe" if exact < law else "conservative"
+        text += f": here the exact threshold is {exact / law:.3g} of the law's ({safe})"
+    return text + "."

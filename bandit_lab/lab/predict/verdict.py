@@ -5,8 +5,9 @@ import math
 from collections.abc import Mapping
 
 from bandit_lab.app.result import Value, number
-from bandit_lab.lab.predict.point import Intervals, OperatingPoint
-from bandit_lab.lab.predict.quantities import HORIZON
+from bandit_lab.lab.predict.point import OperatingPoint
+from bandit_lab.lab.predict.statements import HORIZON
+from bandit_lab.loop import UnstableIntervals
 
 SHOWN_ISLANDS = 3
 SHOWN_RANGES = 5
@@ -130,7 +131,7 @@ def _law(point: OperatingPoint, said: Statements, stable: bool) -> str:
     if largest is not None and mean is not None:
         return f"safe below {amount(mean)} by the mean age alone, below {amount(largest)} by the largest"
     if point.law.value is None:
-        return "" if point.exact.value == 0 else point.law.reason.replace("the law", "the published law", 1)
+        return "" if point.exact.value == 0 else point.law.reason
     says_stable = point.hyper.learning_rate < point.law.value
     if says_stable == stable:
         return f"the published law also says {'stable' if stable else 'unstable'} (limit {number(point.law.value)})"
@@ -151,7 +152,7 @@ def brief(point: OperatingPoint, said: Statements, notes: list[str]) -> list[str
     return [*known, *sampler, f"what to do: {_advice(point, said)}", "-v prints every quantity"]
 
 
-def ranges(found: Intervals) -> str:
+def ranges(found: UnstableIntervals) -> str:
     """Unstable refresh intervals in words: `24 and above (searched up to 1024)`."""
     if not found.islands:
         return f"none up to {found.searched}"
@@ -183,7 +184,9 @@ def _interval(point: OperatingPoint) -> list[str]:
     if found.islands is None:
         return []
     where = f"unstable at {ranges(found)}" if found.islands else f"stable at every one up to {found.searched}"
-    return [f"refresh interval {point.hyper.refresh_interval:g}: {'; '.join([where, *_by_law(found.law.value)])}"]
+    return [
+        f"refresh interval {point.hyper.refresh_interval:g}: {'; '.join([where, *_by_law(point.interval_law.value)])}"
+    ]
 
 
 def _by_law(value: float | None) -> list[str]:

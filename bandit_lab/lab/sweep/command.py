@@ -40,7 +40,6 @@ from bandit_lab.lab.sweep.jobs import (
     predict_rows,
     rows,
     rows_work,
-    unmeasured_reason,
     values,
 )
 from bandit_lab.lab.sweep.plan import SweepPlan, axis, prepare
@@ -207,7 +206,7 @@ def _find_equilibria(plan: SweepPlan, dynamics: str) -> tuple[Equilibrium, ...]:
     for weight in map(float, plan.kl_weight):
         point = measure.find_fixed_point(plan.learner, dynamics, weight)
         report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
-        linear = linearise(plan.learner, plan.settings, dynamics, weight, point)
+        linear = linearise(plan.learner, dynamics, weight, point)
         equilibria.append(Equilibrium(dynamics, weight, point, report, linear))
     return tuple(equilibria)
 
@@ -256,7 +255,7 @@ def _measured(
     onset = np.where(onset > lost * (1 + SAME), np.nan, onset)
     for equilibrium in drift.equilibria:
         mine = np.flatnonzero(cells.kl_weight == equilibrium.kl_weight)
-        if reason := unmeasured_reason(plan, equilibrium):
+        if reason := equilibrium.unmeasured(plan.learner):
             for row in mine:
                 reasons[row] = reason
         if equilibrium.stiffness is not None and np.iscomplexobj(equilibrium.stiffness.relaxation):

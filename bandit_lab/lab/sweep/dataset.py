@@ -1,6 +1,5 @@
 """A sweep's results as one labelled data set: named dimensions and coordinates, units as attributes."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -245,11 +244,11 @@ def _oscillators(
     result = []
     if linear.unsupported_reason():
         return np.full(steps + 1, np.nan), np.full(steps + 1, np.nan)
-    heavier = 0.5 * linear.inertia(momentum)[0] / rate  # the symmetric mass
-    ages = linear.mean_age(interval, momentum)
-    for lag in (ages if linear.given_ages else float(interval), ages):
-        osc = linear.oscillator(rate, momentum, lag)
-        osc = replace(osc, mass=osc.mass + heavier)
+    loop = linear.loop(momentum, interval)
+    heavier = 0.5 * loop.optimizer.inertia[0] / rate  # the symmetric mass
+    for lag in (loop.lag, float(loop.rule.ages.mean())):
+        mass, damping, stiffness = loop.oscillator(rate, lag)
+        osc = theory.Oscillator(mass + heavier, damping, stiffness)
         with np.errstate(over="ignore", invalid="ignore"):
             result.append(np.asarray(theory.response(osc, time, start, final)))
     return result[0], result[1]

@@ -97,7 +97,7 @@ def _fixed_point(settings: Settings, learner: Learner) -> tuple[LinearTheory | N
         simulation.check_drift(learner, "finite_group")
     except ValueError as error:
         return None, str(error)
-    linear = linearise(learner, settings, "finite_group", settings.kl_weight)
+    linear = linearise(learner, "finite_group", settings.kl_weight)
     return (None, linear.reason or "no fixed point") if linear.policy is None else (linear, "")
 
 

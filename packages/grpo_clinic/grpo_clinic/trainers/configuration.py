@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from grpo_clinic._text import visible
 from grpo_clinic.readers import limits, source
 
 _IN_FOLDERS = (".hydra/config.yaml", "config.yaml", "files/config.yaml", "config.json")
@@ -33,7 +34,7 @@ def load(path: str) -> dict[str, Any]:
     try:
         values = flat(_unwrapped(_parsed(place, _text(place))))
     except ValueError as error:
-        raise ValueError(f"config: {place}: {error}") from None
+        raise ValueError(f"config: {visible(str(place))}: {visible(str(error))}") from None
     if not values:
         raise ValueError(f"config: {place}: expected settings of a trainer, got none")
     return values

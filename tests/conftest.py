@@ -116,12 +116,6 @@ def _forget_modules_of_temporary_folders(tmp_path_factory):
 
 
 @pytest.fixture
-def nothing_compiled():
-    """For tests of what compiling takes: no program is there from before."""
-    jax.clear_caches()
-
-
-@pytest.fixture
 def compiled_quickly(request):
     """For tests of many short programs, whose cost is compilation: no optimisation by LLVM at all.
 

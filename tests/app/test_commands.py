@@ -70,3 +70,14 @@ def test_importing_the_package_stays_light():
     code = f"import sys, bandit_lab; print([m for m in {names} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_full_stdout_is_said_and_the_run_is_finished():
+    command = [sys.executable, "-m", "bandit_lab", "predict", "run_dir=here"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)}
+        )
+    text = "stdout: cannot be written (No space left on device); the run is finished: here\n"
+    assert (done.returncode, done.stderr) == (1, f"bandit_lab predict: {text}")
+    assert Path("here/manifest.json").exists()

@@ -53,17 +53,6 @@ def test_staleness_models(model, estimator, reference):
     assert_same(printed(staleness=rule, estimator=estimator, **ON_POLICY[model]), reference)
 
 
-@pytest.mark.parametrize("estimator", ["frozen", "ratio"])
-def test_conventions_of_momentum(estimator, reference):
-    """Averaged momentum is the heavy ball with every rate multiplied by 1/(1 - mu); without momentum all are one."""
-    numbers, *words = printed(optimizer="sgd_ema", estimator=estimator, rate=RATE / (1 - 0.9))
-    numbers[-3:-1] *= 1 - 0.9
-    assert_same((numbers, *words), reference)
-    plain = printed(momentum=0.0, estimator=estimator)
-    for optimizer in ("sgd_ema", "nesterov"):
-        assert_same(printed(momentum=0.0, optimizer=optimizer, estimator=estimator), plain)
-
-
 def test_the_onset_is_that_of_the_stiffest_mode_by_hand(reference):
     """z^2 - (1 + mu - eta K) z + mu has a double root where eta K = (1 - sqrt mu)^2, at the largest K first."""
     numbers = reference[0]

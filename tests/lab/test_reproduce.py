@@ -118,14 +118,6 @@ def test_one_failing_figure_does_not_stop_the_others(lab, capsys):
     assert not (lab.path / "run/broken.error.txt").exists()
 
 
-def test_what_cannot_run_here_is_skipped_with_its_reason(lab, capsys):
-    lab.write("logs", SQUARES + '\n\ndef unsupported_reason(setting):\n    return "no logs here"\n')
-    assert reproduce("run_dir=run", "publish=figures") == OK
-    assert "logs skipped: no logs here" in capsys.readouterr().err
-    published = json.loads((lab.path / "figures/claims.json").read_text())["claims"]
-    assert [row["figure"] for row in published] == ["squares", "squares"]
-
-
 PROCESS = """
 import sys
 from pathlib import Path
@@ -223,16 +215,6 @@ def test_publishing_merges_and_writes_the_index(lab):
         assert part in page
     assert {"squares.png", "squares.csv"} <= {p.name for p in (lab.path / "figures").iterdir()}
     assert "| 1 of 2 |" in (lab.path / "experiments/README.md").read_text()
-
-
-def test_a_table_of_somebody_else_is_not_touched(lab, capsys):
-    text = '{"claims": []}'
-    (lab.path / "figures").mkdir()
-    (lab.path / "figures/claims.json").write_text(text)
-    assert reproduce("publish=figures", "run_dir=run") == BAD_INPUT
-    assert "publish: expected a folder whose claims.json is one of reproduce" in capsys.readouterr().err
-    assert (lab.path / "figures/claims.json").read_text() == text
-    assert lab.ran() == []
 
 
 def test_what_is_published_is_drawn_again_from_its_numbers_without_a_measurement(lab):

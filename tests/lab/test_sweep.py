@@ -67,11 +67,6 @@ def test_measured_agrees_with_exact(run):
         assert row["relative_error"] == pytest.approx(row["measured_learning_rate"] / row["exact"] - 1, abs=1e-12)
 
 
-def test_drifts_differ_so_that_naming_them_matters(run):
-    by_drift = {(row["drift"], row["refresh_interval"]): row["exact"] for row in run[1]["threshold"]}
-    assert abs(by_drift["G = 8", 4] / by_drift["G = infinity", 4] - 1) > 0.05
-
-
 def test_three_routes_to_the_stiffness_agree(run):
     for row in run[1]["stiffness"]["rows"]:
         np.testing.assert_allclose(row["hessian"], row["closed_form"], rtol=1e-10)
@@ -109,16 +104,6 @@ def test_same_settings_same_bytes_and_nothing_compiled_anew_for_the_samples(run,
     assert hashes[0] == hashes[1]
 
 
-def test_a_cell_does_not_know_its_neighbours(run, tmp_path):
-    """Other learning rates and seeds beside it: a sampled cell's bytes stay."""
-    more = [a for a in SAMPLED if not a.startswith(("sampled.multiple", "seeds"))]
-    sweep(tmp_path / "more", *more, "sampled.multiple=[0.3,0.5]", "seeds=150", "pictures=false")
-    few, many = (xarray.open_zarr(folder / "results.zarr").load() for folder in (run[0], tmp_path / "more"))
-    for name in ("tail_mean", "tail_std", "overshoot", "final_max_probability"):
-        mine, other = few[name].sel(multiple=0.5).values, many[name].sel(multiple=0.5, seed=slice(0, 39)).values
-        assert mine.tobytes() == other.tobytes()
-
-
 def test_refresh_interval_can_be_the_bracketed_one(tmp_path):
     arguments = ["dynamics=mean_field", "boundary=refresh_interval", "momentum=0", "sweep.learning_rate=[1.5,2.5,5.0]"]
     summary = sweep(tmp_path / "run", *arguments, "sweep.refresh_interval={start: 1, stop: 12, num: 12, scale: linear}")
@@ -126,14 +111,6 @@ def test_refresh_interval_can_be_the_bracketed_one(tmp_path):
         assert row["measured_refresh_interval"] == row["exact"]
         assert row["exact"] == np.floor(2 * row["leading_order"]) + 1  # kappa N < 2 where the law says kappa N < 1
     assert summary["sampled"] is None
-
-
-def test_no_interior_fixed_point_is_said_and_nothing_crashes(tmp_path):
-    arguments = ["bandit.rewards=[1,0]", "kl_weight=1.2", "dynamics=mean_field", "sweep.refresh_interval=[1,2]"]
-    summary = sweep(tmp_path / "run", *arguments)
-    assert all(row["measured_learning_rate"] is None for row in summary["threshold"])
-    assert all("vertex" in row["measured_learning_rate_reason"] for row in summary["threshold"])
-    assert summary["stiffness"]["critical_kl_weight"] == pytest.approx(1.5089, abs=5e-5)
 
 
 def test_a_value_outside_the_grid_is_null_with_a_reason(tmp_path):

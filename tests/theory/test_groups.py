@@ -123,14 +123,14 @@ def test_which_fixed_point_attracts():
 
 
 def drift(signal, reference, beta, new, old, estimator, kl):
-    """Mean drift at (theta, theta_old), written from the definitions of the three estimators."""
+    """Mean drift near theta_old: all but two estimators weigh by a ratio, which no clip reaches there."""
     if estimator == "frozen":
         new = old
     policy, rollout = softmax(new), softmax(old)
     weights = rollout * (1 - reference / policy)
     pull = fisher(policy) @ (new - np.log(reference)) if kl == "exact" else weights - weights.sum() * policy
     factor = signal.factor(rollout)
-    if estimator == "ratio":
+    if estimator not in ("frozen", "uncorrected"):
         return factor * fisher(policy) @ signal.means - beta * pull
     reward = factor * fisher(rollout) @ signal.means + signal.mean_advantage(rollout) * (rollout - policy)
     return reward - beta * pull

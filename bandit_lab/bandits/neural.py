@@ -200,7 +200,7 @@ def _build(
         from bandit_lab.bandits import _networks  # noqa: F401  (it registers the built-in ones)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"bandit: expected the extra 'neural' for bandit=neural ({_checks.install('neural')}), got {error}"
+            f"bandit: expected the extra 'neural' for bandit=neural (pip install '.[neural]' in a clone), got {error}"
         ) from None
     name = _checks.choice("bandit.architecture", architecture, NETWORKS)
     size, layers = _checks.integer("bandit.width", width, 1), _checks.integer("bandit.depth", depth, 1)

@@ -519,10 +519,8 @@ def _sampler(point: OperatingPoint) -> str:
     if point.sampler is None:
         return ""
     reward, arms = point.linear.expected_reward, point.sampled_arms
-    own = "runs to a vertex" if point.own_reward is None else f"would rest at {point.own_reward:.4g}"
-    text = (
-        f"It {point.sampler}: runs rest at an expected reward of {reward:.4g}, with the policy's own answers it {own}"
-    )
+    own = "runs to a vertex" if point.own_reward is None else f"would end at {point.own_reward:.4g}"
+    text = f"It {point.sampler}: runs end at an expected reward of {reward:.4g}; with the policy's own answers it {own}"
     if point.losses:
         (first, lost), last = point.losses[0], min(weight for weight, _ in point.losses)
         text += (
@@ -533,7 +531,7 @@ def _sampler(point: OperatingPoint) -> str:
         return f"{text}."
     critical = arms.critical_kl_weight()
     if critical is None:
-        return f"{text}. No KL weight > 0 is too small."
+        return f"{text}. Every KL weight > 0 has a fixed point."
     return f"{text}. With this sampler training collapses below KL weight {critical:.4g}."
 
 
@@ -545,7 +543,7 @@ def _derivatives(point: OperatingPoint) -> str:
 
 
 def _ages(point: OperatingPoint) -> str:
-    """What the mean age and the largest one guarantee, and where they guarantee nothing."""
+    """The learning rates that the mean age and the largest age guarantee, or a note that they bound nothing."""
     linear = point.linear
     if linear.drawn or linear.unsupported_reason() or not linear.wholly_stale:
         return ""
@@ -553,7 +551,9 @@ def _ages(point: OperatingPoint) -> str:
     if loop.rule.period > 1:
         shares = np.bincount(loop.rule.ages.astype(int)) / loop.rule.period
         mixed = replace(loop, rule=LinearRule.of_ages(shares)).threshold.value
-        text = "The age is a function of time: its mean and its largest value guarantee nothing. Mixed within every"
+        text = (
+            "The age follows the clock: neither its mean nor its largest value bounds the threshold. Mixed within every"
+        )
         return f"{text} update, the same ages would lose stability at learning rate {mixed:.4g}."
     law, _, ahead = loop.optimizer.inertia
     if not loop.given_ages or ahead:
@@ -569,7 +569,7 @@ def _ages(point: OperatingPoint) -> str:
 
 
 def _damping(point: OperatingPoint) -> str:
-    """Why the sign of the oscillator's damping is not the verdict, where it is not."""
+    """A note if the sign of the oscillator's damping contradicts the verdict."""
     linear, rate = point.linear, point.hyper.learning_rate
     if linear.unsupported_reason() or linear.largest <= 0 or point.radius.value is None:
         return ""
@@ -579,10 +579,10 @@ def _damping(point: OperatingPoint) -> str:
     if stable == (at_lag > 0):
         return ""
     lag = f"{age:g}" if loop.given_ages else "N"
-    text = f"The oscillator's damping with the lag {lag} is {'negative' if stable else 'positive'} and the setting is "
-    text += f"{'stable' if stable else 'unstable'} all the same: the oscillator is a first order in the lag"
+    text = f"The oscillator's damping with lag {lag} is {'negative' if stable else 'positive'}, yet the setting is "
+    text += f"{'stable' if stable else 'unstable'}: the oscillator is of first order in the lag"
     if age != loop.lag:
-        text += f", and N is not the mean age of the policy that acts, {age:g} steps, with which it is {at_age:.3g}"
+        text += f". With the mean age of the acting policy, {age:g} steps, the damping is {at_age:.3g}"
     return f"{text}. The multipliers decide."
 
 
@@ -592,7 +592,9 @@ def _turning(point: OperatingPoint) -> str:
         return ""
     degrees = math.degrees(np.max(np.abs(np.angle(values[values.imag > 0]))))
     law, exact = point.law.value, point.exact.value
-    text = f"The stiffness is complex (argument up to {degrees:.3g} degrees): the drift is no gradient. A displacement "
+    text = (
+        f"The stiffness is complex (argument up to {degrees:.3g} degrees): the drift is not a gradient. A displacement "
+    )
     text += "turns at every learning rate. The law is made for real stiffness and can be unsafe for every model"
     if exact and law:
         safe = "unsafe" if exact < law else "conservative"

@@ -1,5 +1,6 @@
 """What `fit` computes for one run: the laws, and the reading of the oscillator."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,10 +39,11 @@ class Fitted:
 
     def text(self, level: float, whole: bool = False) -> str:
         """The law with the smallest AICc, its numbers with their intervals; `whole`: every law, what was read."""
-        best = self.best
+        best, share = self.best, self.best.r_squared_explainable
+        slow = "" if math.isnan(share) else f" ({share:.2f} of the variance beyond noise)"
         lines = [
-            f"{self.name}, {self.curve.step.size} rewards: {best.law.replace('_', ' ')}, R2 = {best.r_squared:.2f} "
-            f"({best.r_squared_explainable:.2f} of the variance beyond noise). {self.status}.",
+            f"{self.name}, {self.curve.step.size} rewards: {best.law.replace('_', ' ')}, R2 = {best.r_squared:.2f}"
+            f"{slow}. {self.status}.",
             *(f"  {name:14} {_number(one, level)}" for name, one in best.parameters.items()),
         ]
         if isinstance(reading := self.reading, StiffnessReading):

@@ -51,11 +51,11 @@ def in_child(work: Callable[[], Any], patience: float | None = None) -> Any:
         finally:
             os._exit(0)
     os.close(writer)
-    with os.fdopen(reader) as found:
-        late = not select.select([found], [], [], patience)[0]
+    with os.fdopen(reader) as pipe:
+        late = not select.select([pipe], [], [], patience)[0]
         if late:
             os.kill(child, signal.SIGKILL)
-        text = found.read()
+        text = pipe.read()
     os.waitpid(child, 0)
     if late:
         raise TimeoutError
@@ -104,12 +104,12 @@ def main() -> None:
         for label in in_child(partial(labels_of, case)):
             for path in chosen.paths if chosen.only in label else ():
                 try:
-                    found = in_child(partial(timed, case, label, path), chosen.patience)
+                    seconds = in_child(partial(timed, case, label, path), chosen.patience)
                 except TimeoutError:
                     print(f"{size:4} {label:26} {path:10} both: more than {chosen.patience:g}", flush=True)
                     continue
-                if found is not None:
-                    first, then = (f"{found[i]:.2f} {found[i + 1]:5.2f}" for i in (0, 2))
+                if seconds is not None:
+                    first, then = (f"{seconds[i]:.2f} {seconds[i + 1]:5.2f}" for i in (0, 2))
                     print(f"{size:4} {label:26} {path:10} {first:>17} {then:>18}", flush=True)
 
 

@@ -44,9 +44,9 @@ def pooled(parts: list[Curves]) -> Curves:
 
 def kurtosis(case: Case, seed: int) -> np.ndarray:
     """Fourth moment over squared variance [T] of J, by which the error of a variance is known."""
-    found = simulate(replace(case, seeds=min(case.seeds, SEEDS)), seed, 1, with_kurtosis=True).kurtosis
-    assert found is not None
-    return found
+    by_step = simulate(replace(case, seeds=min(case.seeds, SEEDS)), seed, 1, with_kurtosis=True).kurtosis
+    assert by_step is not None
+    return by_step
 
 
 def simulate(case: Case, seed: int, threads: int, with_kurtosis: bool = False) -> Curves:

@@ -52,8 +52,8 @@ def policy_flops(bandit: Bandit) -> float | None:
         return pull_back(log_policy)[0]
 
     start = np.broadcast_to(bandit.initial_parameters, (TOGETHER, *np.shape(bandit.initial_parameters)))
-    found = jax.jit(jax.vmap(one)).lower(start).compile().cost_analysis() or {}
-    return found["flops"] / TOGETHER if "flops" in found else None
+    cost = jax.jit(jax.vmap(one)).lower(start).compile().cost_analysis() or {}
+    return cost["flops"] / TOGETHER if "flops" in cost else None
 
 
 def product_flops(size: int = 512, seconds: float = 2.0) -> float:

@@ -40,9 +40,9 @@ def in_turn(runs: Mapping[str, Run], reps: int, seed: int, least: float = SLICE)
             while not inside or (time.perf_counter() - begin < least and len(inside) < 100):
                 number = seed + 1 + len(curves[name])
                 start = time.perf_counter()
-                found = run(number)
+                curve = run(number)
                 inside.append(time.perf_counter() - start)
-                curves[name].append(found)
+                curves[name].append(curve)
             seconds[name].append(float(np.median(inside)))
     return {name: Timed(np.array(seconds[name]), pooled(curves[name])) for name in runs}
 

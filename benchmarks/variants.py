@@ -51,7 +51,7 @@ def examples() -> dict[str, str]:
     root = Path(__file__).parents[1]
     pages = [(root / place).read_text(encoding="utf-8") for place in ("docs/extending.md", "README.md")]
     blocks = [block for page in pages for block in re.findall(r"```python\n.*?```", page, re.DOTALL)]
-    return {found["name"]: found["code"] for found in map(EXAMPLE.fullmatch, blocks) if found}
+    return {match["name"]: match["code"] for match in map(EXAMPLE.fullmatch, blocks) if match}
 
 
 def register_examples() -> list[str]:

@@ -96,10 +96,10 @@ def cases(
     sizes: Sequence[str], bernoulli: Sequence[bool], intervals: Sequence[int], seeds: int | None, steps: int | None
 ) -> list[Case]:
     """Every combination that exists: D has neither sampled rewards nor old snapshots."""
-    found = []
+    chosen = []
     for name in sizes:
         base = Case(name, *SIZES[name])
         base = replace(base, seeds=seeds or base.seeds, steps=steps or base.steps)
         for kind in bernoulli if not base.mean_field else (False,):
-            found += [replace(base, bernoulli=kind, interval=n) for n in (intervals if not base.mean_field else (1,))]
-    return found
+            chosen += [replace(base, bernoulli=kind, interval=n) for n in (intervals if not base.mean_field else (1,))]
+    return chosen

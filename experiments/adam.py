@@ -154,11 +154,11 @@ def _responses(setting: Setting) -> xarray.Dataset:
     theta = detectors.find_fixed_point(learner, "finite_group", setting.kl_weight).rest
     along = setting.response.displacement * np.array([1.0, -1.0]) / np.sqrt(2)
     options: dict[str, Any] = {"burn_in": setting.burn_in, "periods": 1, "seeds": setting.seeds, "seed": setting.seed}
-    found = [
+    responses = [
         mean_response(learner, Hyper(f * held, 0.0, 1, setting.kl_weight), theta, along, **options)
         for f in setting.factors
     ]
-    values = {"response": [x.value[1] for x in found], "error": [x.error[1] for x in found]}
+    values = {"response": [x.value[1] for x in responses], "error": [x.error[1] for x in responses]}
     return xarray.Dataset({name: ("factor", np.array(value)) for name, value in values.items()})
 
 
@@ -182,15 +182,15 @@ def _curves(setting: Setting) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def on_curves(found: Results) -> float:
+def on_curves(results: Results) -> float:
     """Share of group sizes whose measured curve is the predicted one, always within a bias and 5 standard errors."""
-    allowed = found.setting.tolerance.curve + 5 * found.measured.reward_error
-    return share_of_curves(found.measured.reward, found.predicted.reward, allowed, "step")
+    allowed = results.setting.tolerance.curve + 5 * results.measured.reward_error
+    return share_of_curves(results.measured.reward, results.predicted.reward, allowed, "step")
 
 
-def response(data: xarray.Dataset, found: Results, place: int, name: str = "response") -> float:
+def response(data: xarray.Dataset, results: Results, place: int, name: str = "response") -> float:
     """Answer to a displacement at one of the compared learning rates."""
-    return float(data[name].sel(factor=found.setting.response.compared[place]))
+    return float(data[name].sel(factor=results.setting.response.compared[place]))
 
 
 # Picture.
@@ -208,24 +208,24 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Three panels: threshold, response, curves."""
-    sheet.fill(figure, found, (_draw_threshold, _draw_response, _draw_curves), height=7.2)
+    sheet.fill(figure, results, (_draw_threshold, _draw_response, _draw_curves), height=7.2)
 
 
-def _draw_threshold(axis: Axes, found: Results) -> None:
-    sizes = found.predicted.group_size.values
+def _draw_threshold(axis: Axes, results: Results) -> None:
+    sizes = results.predicted.group_size.values
     for optimizer, colour, name in (
         ("adam", style.BLUE, "Adam (unit: logits),\nsecond moment held"),
         ("sgd", style.GREY, "heavy ball"),
     ):
-        line = found.predicted.threshold.sel(optimizer=optimizer).values
+        line = results.predicted.threshold.sel(optimizer=optimizer).values
         axis.plot(sizes, line, color=colour, linewidth=1.6)
-        axis.plot(sizes, found.measured.threshold.sel(optimizer=optimizer), **style.MEASURED | {"color": colour})
+        axis.plot(sizes, results.measured.threshold.sel(optimizer=optimizer), **style.MEASURED | {"color": colour})
         place = (0.97, 0.9) if optimizer == "sgd" else (0.03, 0.15)
         side = "right" if optimizer == "sgd" else "left"
         sheet.note(axis, *place, name, color=colour, ha=side)
-    law = found.predicted.threshold.sel(optimizer="adam").values[-1] * np.sqrt(sizes[-1] / sizes)
+    law = results.predicted.threshold.sel(optimizer="adam").values[-1] * np.sqrt(sizes[-1] / sizes)
     axis.plot(sizes, law, **style.LAW | {"linewidth": 1.0})
     sheet.note(axis, 0.03, 0.05, r"dashed: $\sim 1/\sqrt{G}$")
     axis.set(xscale="log", yscale="log", xlabel="group size G", ylabel=f"threshold learning rate\n({style.RATE_UNIT})")
@@ -233,16 +233,16 @@ def _draw_threshold(axis: Axes, found: Results) -> None:
     axis.margins(y=0.2)
     sheet.ticks_at(axis.xaxis, sizes)
     sheet.plain_log(axis.yaxis)
-    axis.set_title(f"N = {found.setting.held.refresh_interval}, $\\beta_1$ = {found.setting.held.momentum:g}")
+    axis.set_title(f"N = {results.setting.held.refresh_interval}, $\\beta_1$ = {results.setting.held.momentum:g}")
 
 
-def _draw_response(axis: Axes, found: Results) -> None:
-    fine = found.predicted.fine_factor.values
+def _draw_response(axis: Axes, results: Results) -> None:
+    fine = results.predicted.fine_factor.values
     axis.axhline(-1, color=style.GREY, linewidth=0.8, linestyle=":")
-    axis.plot(fine, found.predicted.response_held_line, **style.LAW)
-    axis.plot(fine, found.predicted.response_line, **style.EXACT)
+    axis.plot(fine, results.predicted.response_held_line, **style.LAW)
+    axis.plot(fine, results.predicted.response_line, **style.EXACT)
     bars = style.MEASURED | {"capsize": 2, "elinewidth": 1}
-    axis.errorbar(found.measured.factor, found.measured.response, 2 * found.measured.response_error, **bars)
+    axis.errorbar(results.measured.factor, results.measured.response, 2 * results.measured.response_error, **bars)
     sheet.note(axis, 0.03, 0.4, "second\nmoment\nheld")
     sheet.note(axis, 0.97, 0.93, "predicted, self-consistent", color=style.BLUE, ha="right")
     sheet.note(axis, 0.97, 0.84, "circles: measured", ha="right")
@@ -250,16 +250,16 @@ def _draw_response(axis: Axes, found: Results) -> None:
     axis.set(xscale="log", ylim=(-1.6, 0.8), xlabel="learning rate / held threshold", ylabel="response after one step")
     sheet.ticks_at(axis.xaxis, [0.25, 0.5, 1, 2, 4])
     axis.set_xlim(0.9 * fine[0], 1.1 * fine[-1])
-    axis.set_title(f"Noisy runs, G = {found.setting.group_size}, N = 1, $\\beta_1$ = 0")
+    axis.set_title(f"Noisy runs, G = {results.setting.group_size}, N = 1, $\\beta_1$ = 0")
 
 
-def _draw_curves(axis: Axes, found: Results) -> None:
-    sizes = found.predicted.curve_size.values
+def _draw_curves(axis: Axes, results: Results) -> None:
+    sizes = results.predicted.curve_size.values
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.7, len(sizes)))
     for row, (size, colour) in enumerate(zip(sizes, colours, strict=True)):
-        axis.plot(found.predicted.step, found.predicted.reward.sel(curve_size=size), color=colour, linewidth=1.3)
+        axis.plot(results.predicted.step, results.predicted.reward.sel(curve_size=size), color=colour, linewidth=1.3)
         some = style.MEASURED | {"color": colour, "markersize": 3}
-        axis.plot(found.measured.step, found.measured.reward.sel(curve_size=size), **some)
+        axis.plot(results.measured.step, results.measured.reward.sel(curve_size=size), **some)
         place = (0.97, 0.06 + 0.09 * row)
         sheet.note(axis, *place, f"G = {size}", color=colour, ha="right")
     sheet.note(axis, 0.97, 0.06 + 0.09 * len(sizes), KEY, ha="right")

@@ -43,8 +43,8 @@ LAST = 2 / 3
 def bandit_of(setting: Setting, network: str, seed: int) -> Bandit:
     """The network with the weights of one seed."""
     options = {"architecture": network, "width": setting.widths[network], "seed": seed}
-    found: Bandit = BANDITS.build("neural", setting.bandit.as_dict() | options)
-    return found
+    bandit: Bandit = BANDITS.build("neural", setting.bandit.as_dict() | options)
+    return bandit
 
 
 def rate_of(setting: Setting, model: str, interval: int) -> float:
@@ -89,33 +89,33 @@ def predict(setting: Setting) -> xarray.Dataset:
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Preconditioned stiffness along runs of every network, model and interval."""
     pairs = [(network, model) for network in setting.networks for model in setting.models]
-    kept = lab.keep_each({f"{network} {model}": partial(_runs, setting, network, model) for network, model in pairs})
-    rows = [[kept[f"{network} {model}"] for model in setting.models] for network in setting.networks]
-    found = xarray.concat([xarray.concat(row, "model") for row in rows], "network")
-    late = found.stiffness.isel(share=slice(int(LAST * setting.checks), None))
-    return found.assign(edge=late.median("share").assign_attrs(INVERSE)).assign_coords(coordinates(setting))
+    parts = lab.keep_each({f"{network} {model}": partial(_runs, setting, network, model) for network, model in pairs})
+    rows = [[parts[f"{network} {model}"] for model in setting.models] for network in setting.networks]
+    stiffness = xarray.concat([xarray.concat(row, "model") for row in rows], "network")
+    late = stiffness.stiffness.isel(share=slice(int(LAST * setting.checks), None))
+    return stiffness.assign(edge=late.median("share").assign_attrs(INVERSE)).assign_coords(coordinates(setting))
 
 
 def _runs(setting: Setting, network: str, model: str) -> xarray.Dataset:
     bandits = [bandit_of(setting, network, k) for k in range(setting.seeds)]
     parts = ADVANTAGES["grpo"](), ESTIMATORS["frozen"](), STALENESS[model](), Optimizer("adam", (("b2", setting.b2),))
     learner, plain = Learner(bandits[0], *parts, horizon=16), Learner(bandits[0])  # compiled once for all models
-    found = []
+    runs = []
     for n in setting.intervals:
         rates = np.full(setting.seeds, rate_of(setting, model, n))
         hyper, every = Hyper(rates, setting.b1, n, setting.kl_weight), stride(setting, n)
         seen = averaged_path(learner, "mean_field", bandits, hyper, setting.checks, every, noise=setting.stir)
         about = hyper.kl_weight, seen.mean, seen.preconditioner
-        found.append(stiffness_of_paths(plain, "mean_field", bandits, *about))
-    return xarray.Dataset({"stiffness": (("interval", "seed", "share"), np.array(found), INVERSE)})
+        runs.append(stiffness_of_paths(plain, "mean_field", bandits, *about))
+    return xarray.Dataset({"stiffness": (("interval", "seed", "share"), np.array(runs), INVERSE)})
 
 
 # Numbers that the claims compare.
 
 
-def middle(found: Results, unit: Any, **place: Any) -> float:
+def middle(results: Results, unit: Any, **place: Any) -> float:
     """Median plateau in units of others, of the runs at a place."""
-    return float((found.measured.edge / unit).sel(place).median())
+    return float((results.measured.edge / unit).sel(place).median())
 
 
 # Picture.
@@ -132,17 +132,17 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Stiffness over the edge against updates; the plateaus against N."""
-    sheet.fill(figure, found, (_draw_time, _draw_plateaus), height=5.6)
+    sheet.fill(figure, results, (_draw_time, _draw_plateaus), height=5.6)
 
 
-def _draw_time(panel: Axes, found: Results) -> None:
-    shown = found.setting.shown
-    ratio = (found.measured.stiffness / found.predicted.edge).sel(network="mlp", interval=shown, seed=0)
+def _draw_time(panel: Axes, results: Results) -> None:
+    shown = results.setting.shown
+    ratio = (results.measured.stiffness / results.predicted.edge).sel(network="mlp", interval=shown, seed=0)
     panel.axhline(1, color=s.BLACK, linewidth=1.4)
-    updates = ratio.share * found.setting.checks * stride(found.setting, shown)
-    for model in found.setting.models:
+    updates = ratio.share * results.setting.checks * stride(results.setting, shown)
+    for model in results.setting.models:
         look = s.MEASURED | {"color": s.MODEL_COLOURS[model], "markersize": 3}
         panel.plot(updates, ratio.sel(model=model).clip(max=MOST), **look, label=s.MODEL_NAMES[model])
     sheet.name_level(panel, 0.93, "predicted edge", va="top")
@@ -152,14 +152,16 @@ def _draw_time(panel: Axes, found: Results) -> None:
     panel.set_title(f"One MLP, N = {shown}")
 
 
-def _draw_plateaus(panel: Axes, found: Results) -> None:
+def _draw_plateaus(panel: Axes, results: Results) -> None:
     panel.axhline(1, **s.LAW)
-    intervals = np.asarray(found.setting.intervals, float)
-    for row, model in enumerate(found.setting.models):
+    intervals = np.asarray(results.setting.intervals, float)
+    for row, model in enumerate(results.setting.models):
         colour = s.MODEL_COLOURS[model]
-        told, ratio = ((side.edge / found.predicted.law).sel(model=model) for side in (found.predicted, found.measured))
-        panel.plot(intervals, told, color=colour, linewidth=1.4)
-        for place, network in enumerate(found.setting.networks):
+        predicted, ratio = (
+            (side.edge / results.predicted.law).sel(model=model) for side in (results.predicted, results.measured)
+        )
+        panel.plot(intervals, predicted, color=colour, linewidth=1.4)
+        for place, network in enumerate(results.setting.networks):
             aside = 2 ** (0.13 * (3 * (row - 1) + place - 1))
             look = s.MEASURED | {"color": colour, "marker": s.NETWORK_MARKERS[network], "markersize": 3.2}
             seen = ratio.sel(network=network).transpose("interval", "seed").clip(min=LEAST)
@@ -167,9 +169,9 @@ def _draw_plateaus(panel: Axes, found: Results) -> None:
     sheet.note(panel, 0.985, 0.06, "dashed: published law", ha="right")
     panel.set(xscale="log", yscale="log", xlabel="refresh interval N (steps)", ylim=(LEAST, 100))
     panel.set(ylabel=r"preconditioned stiffness $\times\ \eta N$")
-    sheet.ticks_at(panel.xaxis, found.setting.intervals)
+    sheet.ticks_at(panel.xaxis, results.setting.intervals)
     sheet.plain_log(panel.yaxis)
-    lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
+    lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in results.setting.models}
     sheet.key(
         panel,
         lines,

@@ -57,7 +57,7 @@ KINDS = ("any", "two ages", "uniform", "geometric", "poisson", "symmetric")
 def random_laws(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
     """Shares [L, S + 1] of the ages 0..S, of `KINDS` one after another, and momenta [L]."""
     random = np.random.default_rng(setting.seed)
-    found = np.zeros((setting.laws, setting.oldest + 1))
+    shares = np.zeros((setting.laws, setting.oldest + 1))
     for number in range(setting.laws):
         oldest = int(random.integers(1, setting.oldest + 1))
         age, mean = np.arange(oldest + 1), float(random.uniform(0.2, 0.7) * oldest)
@@ -76,8 +76,8 @@ def random_laws(setting: Setting) -> tuple[np.ndarray, np.ndarray]:
         else:
             half = random.dirichlet(np.ones(oldest + 1))
             law = half + half[::-1]
-        found[number, : oldest + 1] = law / law.sum()
-    return found, random.choice(setting.momenta, setting.laws)
+        shares[number, : oldest + 1] = law / law.sum()
+    return shares, random.choice(setting.momenta, setting.laws)
 
 
 def kind_of(setting: Setting) -> np.ndarray:
@@ -179,10 +179,12 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     }
     parts |= {f"turn {mu}": partial(mixed_over_turn, setting, mu) for mu in setting.turn_momenta}
     parts |= {f"drawn {name}": partial(drawn, setting, name) for name in setting.drawn_laws}
-    found = lab.keep_each(parts)
+    parts_done = lab.keep_each(parts)
 
     def joined(kind: str) -> np.ndarray:
-        return np.concatenate([np.atleast_1d(one.value.values) for name, one in found.items() if name.startswith(kind)])
+        return np.concatenate(
+            [np.atleast_1d(one.value.values) for name, one in parts_done.items() if name.startswith(kind)]
+        )
 
     values = {
         "threshold": ("law", joined("laws"), RATE),
@@ -210,8 +212,8 @@ def boundary(setting: Setting, staleness: Any, horizon: int, momenta: Any, inter
 
 def averaged(setting: Setting, laws: np.ndarray, momenta: np.ndarray) -> xarray.Dataset:
     rule = Listed(tuple(map(tuple, laws.tolist())))
-    found = boundary(setting, rule, rule.oldest, momenta, rule.oldest + np.arange(len(laws)))
-    return xarray.Dataset({"value": ("law", found)})
+    thresholds = boundary(setting, rule, rule.oldest, momenta, rule.oldest + np.arange(len(laws)))
+    return xarray.Dataset({"value": ("law", thresholds)})
 
 
 def mixed_over_turn(setting: Setting, momentum: float) -> xarray.Dataset:
@@ -239,8 +241,8 @@ def drawn_boundary(setting: Setting, name: str, draws: int) -> float:
 
     def test(cells: Hyper, theta: np.ndarray) -> np.ndarray:
         each = zip(*(np.asarray(column) for column in cells), strict=True)
-        told = (np.asarray(point.rest), direction, projector)
-        return np.array([float(growth(Hyper(*map(jnp.asarray, one)), *told)) for one in each])
+        origin = (np.asarray(point.rest), direction, projector)
+        return np.array([float(growth(Hyper(*map(jnp.asarray, one)), *origin)) for one in each])
 
     cells = Hyper(*(np.array([value]) for value in (1.0, setting.drawn_momentum, 1, setting.kl_weight)))
     grid = rates(setting.drawn_grid) / float(np.real(stiffness))
@@ -311,14 +313,14 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Every law over both bounds; a mixture over ages in turn; ages drawn."""
-    sheet.fill(figure, found, (bounds, against_turn, by_draws), height=6.6, lettered=True)
+    sheet.fill(figure, results, (bounds, against_turn, by_draws), height=6.6, lettered=True)
 
 
-def bounds(panel: Axes, found: Results) -> None:
-    over = [found.measured.threshold / found.predicted[name] for name in ("by_mean_age", "by_largest_age")]
-    kinds = kind_of(found.setting)
+def bounds(panel: Axes, results: Results) -> None:
+    over = [results.measured.threshold / results.predicted[name] for name in ("by_mean_age", "by_largest_age")]
+    kinds = kind_of(results.setting)
     named = np.where(np.isin(kinds, list(LOOKS)), kinds, "any")
     for kind, (color, marker) in LOOKS.items():
         some, label = named == kind, "others" if kind == "any" else kind

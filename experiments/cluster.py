@@ -36,7 +36,7 @@ AGES = 64
 def layouts(setting: Setting) -> list[Cluster]:
     """Random layouts: sizes even in the logarithm; engines are drained in every fifth, which then has large batches."""
     random = np.random.default_rng(setting.seed)
-    found = []
+    clusters = []
     for number in range(setting.layouts):
         engines, concurrency, batch = (
             round(float(np.exp(random.uniform(*np.log(getattr(setting, key))))))
@@ -50,14 +50,14 @@ def layouts(setting: Setting) -> list[Cluster]:
             batch = max(batch, -(-4 * engines * concurrency // group))
         time = batch * group * setting.answer_seconds / (engines * concurrency)
         slow = load > 0.9
-        found.append(
+        clusters.append(
             Cluster(
                 engines, concurrency, group, batch, setting.answer_seconds, spread, load * time,
                 pause * setting.answer_seconds, weights, queue * batch if slow and number % 2 else None,
                 bound if (slow and not number % 2) or number % 3 == 1 else None,
             )
         )  # fmt: skip
-    return found
+    return clusters
 
 
 def making(layout: Cluster) -> float:
@@ -76,11 +76,11 @@ def axes(setting: Setting) -> dict[str, Any]:
 
 def predict(setting: Setting) -> xarray.Dataset:
     """Means in closed form."""
-    found = [cluster_age(**asdict(one)) for one in layouts(setting)]
+    ages = [cluster_age(**asdict(one)) for one in layouts(setting)]
     values = {
-        "mean_age": ("layout", [one.starts for one in found], {"units": "updates"}),
-        "token_age": ("layout", [one.tokens for one in found], {"units": "updates"}),
-        "cycle": ("layout", [one.seconds_per_update for one in found], {"units": "seconds"}),
+        "mean_age": ("layout", [one.starts for one in ages], {"units": "updates"}),
+        "token_age": ("layout", [one.tokens for one in ages], {"units": "updates"}),
+        "cycle": ("layout", [one.seconds_per_update for one in ages], {"units": "seconds"}),
     }
     return xarray.Dataset(values, axes(setting))
 
@@ -91,14 +91,14 @@ def predict(setting: Setting) -> xarray.Dataset:
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Ages counted over the updates of one run for each layout."""
     chosen = layouts(setting)
-    found = [ages_of(one, setting.updates, setting.warm_up, seed=n) for n, one in enumerate(chosen)]
-    shares = np.stack([np.pad(one.starts, (0, AGES))[:AGES] for one in found])
+    counted = [ages_of(one, setting.updates, setting.warm_up, seed=n) for n, one in enumerate(chosen)]
+    shares = np.stack([np.pad(one.starts, (0, AGES))[:AGES] for one in counted])
     values = {
-        "mean_age": ("layout", [one.mean_age for one in found], {"units": "updates"}),
-        "token_age": ("layout", [one.mean_token_age for one in found], {"units": "updates"}),
-        "cycle": ("layout", [one.seconds_per_update for one in found], {"units": "seconds"}),
-        "busy": ("layout", [one.busy for one in found], {"units": "1"}),
-        "dropped": ("layout", [one.dropped for one in found], {"units": "1"}),
+        "mean_age": ("layout", [one.mean_age for one in counted], {"units": "updates"}),
+        "token_age": ("layout", [one.mean_token_age for one in counted], {"units": "updates"}),
+        "cycle": ("layout", [one.seconds_per_update for one in counted], {"units": "seconds"}),
+        "busy": ("layout", [one.busy for one in counted], {"units": "1"}),
+        "dropped": ("layout", [one.dropped for one in counted], {"units": "1"}),
         "share": (("layout", "age"), shares, {"units": "1"}),
         "drained": ("layout", [one.weights == "drained" for one in chosen], {"units": "1"}),
         "bounded": ("layout", [one.max_age is not None for one in chosen], {"units": "1"}),
@@ -111,24 +111,24 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def ratio(found: Results, name: str) -> xarray.DataArray:
+def ratio(results: Results, name: str) -> xarray.DataArray:
     """Measured over predicted, by layout."""
-    return found.measured[name] / found.predicted[name]
+    return results.measured[name] / results.predicted[name]
 
 
-def in_flight(found: Results) -> xarray.DataArray:
+def in_flight(results: Results) -> xarray.DataArray:
     """The layouts whose engines are not drained."""
-    return ~found.measured.drained
+    return ~results.measured.drained
 
 
-def inside(found: Results) -> xarray.DataArray:
+def inside(results: Results) -> xarray.DataArray:
     """The layouts within the limits that the formula names: in flight, no bound on the age where engines are slower."""
-    return in_flight(found) & (~found.measured.bounded | found.measured.trainer_slower)
+    return in_flight(results) & (~results.measured.bounded | results.measured.trainer_slower)
 
 
-def within(found: Results) -> float:
+def within(results: Results) -> float:
     """Share of all layouts whose mean age is within 10 % of the closed form."""
-    return float((abs(ratio(found, "mean_age") - 1) <= found.setting.within).mean())
+    return float((abs(ratio(results, "mean_age") - 1) <= results.setting.within).mean())
 
 
 # Picture.
@@ -139,13 +139,13 @@ def trained(setting: Setting) -> str:
     return f"{setting.layouts} random layouts of engines, queue and trainer"
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Left: measured mean age against the closed form. Right: the distributions of three layouts."""
     left, right = figure.subplots(1, 2)
-    measured, predicted = found.measured, found.predicted
+    measured, predicted = results.measured, results.predicted
     kinds = {
-        "in flight": (in_flight(found) & ~measured.bounded, s.BLUE, "o"),
-        "bound on the age": (in_flight(found) & measured.bounded, s.VERMILION, "s"),
+        "in flight": (in_flight(results) & ~measured.bounded, s.BLUE, "o"),
+        "bound on the age": (in_flight(results) & measured.bounded, s.VERMILION, "s"),
         "drained": (measured.drained, s.GREEN, "^"),
     }
     ends = np.array([0.8 * float(predicted.mean_age.min()), 1.3 * float(predicted.mean_age.max())])
@@ -162,9 +162,9 @@ def draw(figure: Figure, found: Results) -> None:
     sheet.plain_log(left.yaxis)
     left.legend(loc="upper left", frameon=False, borderpad=0, handletextpad=0.2)
     sheet.note(left, 0.96, 0.05, "grey: within 10 %", ha="right")
-    free = np.flatnonzero((in_flight(found) & ~measured.bounded).values)
+    free = np.flatnonzero((in_flight(results) & ~measured.bounded).values)
     tail = free[[int(np.argmin(measured.spread.values[free])), int(np.argmax(measured.spread.values[free]))]]
-    held = np.flatnonzero((in_flight(found) & measured.bounded).values)[:1]
+    held = np.flatnonzero((in_flight(results) & measured.bounded).values)[:1]
     shown = {"short lengths": (tail[0], s.BLUE, "-"), "long tail": (tail[1], s.BLUE, "--"),
              "bound": (held[0], s.VERMILION, "-")}  # fmt: skip
     last = 0
@@ -185,9 +185,9 @@ AGE = "shared/theory/cluster_age.py"
 def farthest(name: str) -> Any:
     """The ratio farthest from 1 among the layouts inside the formula's limits."""
 
-    def read(found: Results) -> float:
-        chosen = inside(found).values
-        return farthest_from_one(found.measured[name][chosen], found.predicted[name][chosen])
+    def read(results: Results) -> float:
+        chosen = inside(results).values
+        return farthest_from_one(results.measured[name][chosen], results.predicted[name][chosen])
 
     return read
 

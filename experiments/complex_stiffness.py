@@ -86,8 +86,8 @@ def argument(spectrum: np.ndarray) -> float:
 
 def shares(arguments: np.ndarray) -> tuple[float, float]:
     """Of the bandits that attract: (share with a complex stiffness, share without). arguments: [M], see `argument`."""
-    known = arguments[np.isfinite(arguments)]
-    return float(np.mean(known > 0)), float(np.mean(known == 0))
+    finite = arguments[np.isfinite(arguments)]
+    return float(np.mean(finite > 0)), float(np.mean(finite == 0))
 
 
 def chosen(setting: Setting, arguments: np.ndarray) -> np.ndarray:
@@ -120,15 +120,15 @@ def coordinates(setting: Setting) -> dict[str, Any]:
 
 def predict(setting: Setting) -> xarray.Dataset:
     """Shares and arguments by class; threshold and law of every case; threshold over law against the argument."""
-    found = {
+    variables = {
         (advantage, arms): np.array([argument(_spectrum(p, advantage)) for p in problems_of(setting, advantage, arms)])
         for advantage in setting.advantages
         for arms in setting.arms
     }
-    share = np.array([[shares(found[a, k]) for k in setting.arms] for a in setting.advantages])
-    largest = np.array([[np.nanmax(found[a, k]) for k in setting.arms] for a in setting.advantages])
+    share = np.array([[shares(variables[a, k]) for k in setting.arms] for a in setting.advantages])
+    largest = np.array([[np.nanmax(variables[a, k]) for k in setting.arms] for a in setting.advantages])
     first = setting.advantages[0], setting.case_arms
-    which = chosen(setting, found[first])
+    which = chosen(setting, variables[first])
     stiffness = [_spectrum(problems_of(setting, *first)[i], first[0])[0] for i in which]
     threshold = [[_threshold(loop, value) for value in stiffness] for loop in setting.loops]
     law = [[theory.leading_order(n, mu) / value.real for value in stiffness] for _, n, mu in setting.loops]
@@ -138,7 +138,7 @@ def predict(setting: Setting) -> xarray.Dataset:
         "complex_share": (("advantage", "arms"), share[..., 0], SHARE),
         "real_share": (("advantage", "arms"), share[..., 1], SHARE),
         "largest_argument": (("advantage", "arms"), largest, DEGREES),
-        "argument": ("case", found[first][which], DEGREES),
+        "argument": ("case", variables[first][which], DEGREES),
         "threshold": (("loop", "case"), threshold, RATE),
         "law": (("loop", "case"), law, RATE),
         "curve": (("loop", "angle"), curve, {"units": "1", "long_name": "exact threshold over law"}),
@@ -171,13 +171,13 @@ def _over_law(loop: list, angle: float) -> float:
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Spectra by differentiation of the drift, then thresholds from runs of the nonlinear mean update."""
-    found = lab.keep("spectra", partial(_spectra, setting))
-    parts = [found]
+    spectra = lab.keep("spectra", partial(_spectra, setting))
+    parts = [spectra]
     for place in range(len(setting.loops)):
-        parts.append(lab.keep(f"loop {place}", partial(_one_loop, setting, place, found)))
+        parts.append(lab.keep(f"loop {place}", partial(_one_loop, setting, place, spectra)))
         lab.progress(place + 1, len(setting.loops))
     thresholds = xarray.concat(parts[1:], "loop")
-    return found.drop_vars(["bandit", "stiffness"]).merge(thresholds).assign_coords(coordinates(setting))
+    return spectra.drop_vars(["bandit", "stiffness"]).merge(thresholds).assign_coords(coordinates(setting))
 
 
 def _bandits(problems: list[Problem]) -> list[TabularBandit]:
@@ -221,16 +221,16 @@ def _spectra_of(setting: Setting, advantage: str, arms: int) -> np.ndarray:
     return np.linalg.eigvals(-basis.T @ slopes @ basis)
 
 
-def _one_loop(setting: Setting, place: int, found: xarray.Dataset) -> xarray.Dataset:
+def _one_loop(setting: Setting, place: int, loop: xarray.Dataset) -> xarray.Dataset:
     """The learning rate from which a displacement grows, for every case."""
     model, interval, momentum = setting.loops[place]
     every = problems_of(setting, setting.advantages[0], setting.case_arms)
-    problems = [every[int(i)] for i in found.bandit]
+    problems = [every[int(i)] for i in loop.bandit]
     bandits, ones = _bandits(problems), np.ones(len(problems))
     learner = Learner(bandits[0], ADVANTAGES[setting.advantages[0]](), staleness=STALENESS[model](), horizon=interval)
     weights = np.array([p.kl_weight for p in problems])
     cells = Hyper(ones, momentum * ones, np.full(len(ones), interval), weights)
-    unit = (1 - momentum) / (interval * found.stiffness.values)
+    unit = (1 - momentum) / (interval * loop.stiffness.values)
     scan = np.geomspace(setting.scan.start, setting.scan.stop, setting.scan.num)
     boundary = detectors.learning_rate_boundary(
         learner,
@@ -247,14 +247,14 @@ def _one_loop(setting: Setting, place: int, found: xarray.Dataset) -> xarray.Dat
 # Numbers that the claims compare.
 
 
-def half_a_bandit(found: Results) -> float:
+def half_a_bandit(results: Results) -> float:
     """Share of the bandits drawn: not one may be told otherwise."""
-    return 0.5 / found.setting.bandits
+    return 0.5 / results.setting.bandits
 
 
-def least_over_law(found: Results, side: Any, model: str) -> float:
+def least_over_law(results: Results, side: Any, model: str) -> float:
     """Smallest threshold over law of all cases of a staleness model; side: what was predicted or measured."""
-    return float((side.threshold / found.predicted.law).isel(loop=found.predicted.model.values == model).min())
+    return float((side.threshold / results.predicted.law).isel(loop=results.predicted.model.values == model).min())
 
 
 # Picture.
@@ -274,42 +274,44 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """How often a stiffness is complex; what that does to the threshold."""
     parts = _draw_shares, _draw_thresholds
-    sheet.fill(figure, found, parts, height=5.4, sizes=(1, 1.5))
+    sheet.fill(figure, results, parts, height=5.4, sizes=(1, 1.5))
 
 
-def _draw_shares(panel: Axes, found: Results) -> None:
-    for row, name in enumerate(found.setting.advantages):
+def _draw_shares(panel: Axes, results: Results) -> None:
+    for row, name in enumerate(results.setting.advantages):
         marker, colour = SIGNS[name]
         look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4.0 if marker != "x" else 6.0}
-        panel.plot(found.predicted.arms, found.predicted.complex_share.isel(advantage=row), color=colour, linewidth=1.2)
-        panel.plot(found.measured.arms, found.measured.complex_share.isel(advantage=row), **look)
+        panel.plot(
+            results.predicted.arms, results.predicted.complex_share.isel(advantage=row), color=colour, linewidth=1.2
+        )
+        panel.plot(results.measured.arms, results.measured.complex_share.isel(advantage=row), **look)
         sheet.name_marker(panel, 0.06, 0.93 - 0.09 * row, NAMES[name], look, gap=0.05)
     panel.set(xlabel="arms", ylabel="share of bandits with a\ncomplex stiffness", ylim=(-0.02, 0.62), xscale="log")
-    sheet.ticks_at(panel.xaxis, found.setting.arms)
+    sheet.ticks_at(panel.xaxis, results.setting.arms)
 
 
-def _draw_thresholds(panel: Axes, found: Results) -> None:
+def _draw_thresholds(panel: Axes, results: Results) -> None:
     panel.axhline(1, **s.LAW)
     sheet.name_level(panel, 1.06, "law; below: unsafe")
-    ratio = found.measured.threshold / found.predicted.law
+    ratio = results.measured.threshold / results.predicted.law
     seen: dict[str, int] = {}
     handles = []  # not on the axes: an empty line there would count as one at the corner of the page
-    for row, name in enumerate(found.predicted.loop.values):
-        model = str(found.predicted.model.values[row])
+    for row, name in enumerate(results.predicted.loop.values):
+        model = str(results.predicted.model.values[row])
         second = seen.setdefault(model, 0)
         seen[model] += 1
         colour, face = s.MODEL_COLOURS[model], "white" if second == 0 else s.MODEL_COLOURS[model]
         marks = s.MEASURED | {"color": colour, "marker": MARKERS[model], "markerfacecolor": face, "markersize": 3.6}
         line: s.Look = {"color": colour, "linestyle": LINES[second % 2], "linewidth": 1.4}
-        panel.plot(found.predicted.angle, found.predicted.curve.isel(loop=row), **line)
-        panel.plot(found.measured.argument, ratio.isel(loop=row), **marks)
+        panel.plot(results.predicted.angle, results.predicted.curve.isel(loop=row), **line)
+        panel.plot(results.measured.argument, ratio.isel(loop=row), **marks)
         label = str(name).replace("mu", r"$\mu$").replace("N", "$N$")
         handles.append(Line2D([], [], **line | marks | {"linestyle": line["linestyle"], "label": label}))
     panel.set(xlabel="argument of the stiffness (degrees)", ylabel="threshold / law", yscale="log")
-    panel.set(xlim=(0, found.setting.curve.stop), ylim=(0.002, 12))
+    panel.set(xlim=(0, results.setting.curve.stop), ylim=(0.002, 12))
     sheet.ticks_at(panel.yaxis, (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5))
     panel.legend(handles=handles, loc="lower left", title="lines exact, markers measured", title_fontsize=7)
 

@@ -64,11 +64,11 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     kind = np.repeat(np.arange(len(KINDS)), setting.runs)
     verdict, seen, called = [], [], 0
     for done, curve in enumerate(curves, start=1):
-        found = report(Case(curve))
-        named = {"dynamical_instability" if name == "collapsed" else name for name in found.verdict}
+        diagnosis = report(Case(curve))
+        named = {"dynamical_instability" if name == "collapsed" else name for name in diagnosis.verdict}
         failures = [name in named for name in FAILURES]
         verdict.append([not any(failures), *failures])
-        called += not found.verdict and found.outcome.what == "rose" and done <= setting.runs
+        called += not diagnosis.verdict and diagnosis.outcome.what == "rose" and done <= setting.runs
         seen.append(features(curve))
         lab.progress(done, len(curves))
     judged = np.arange(len(curves)) % 2 == 1
@@ -93,9 +93,9 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     return xarray.Dataset(verdicts | _examples(shown), coords)
 
 
-def _counts(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
+def _counts(truth: np.ndarray, named: np.ndarray) -> np.ndarray:
     """Runs of each kind with each verdict [5, 5], from the kind [N] and the verdicts [N, 5]."""
-    return np.stack([found[truth == k].sum(axis=0) for k in range(len(KINDS))])
+    return np.stack([named[truth == k].sum(axis=0) for k in range(len(KINDS))])
 
 
 def _examples(shown: list) -> dict:
@@ -117,19 +117,19 @@ def recall(counts: xarray.DataArray, kind: str, runs: int) -> float:
     return float(counts.sel(kind=kind, verdict=kind) / runs)
 
 
-def judged(found: Results) -> int:
+def judged(results: Results) -> int:
     """Runs of each kind in the half that is judged."""
-    return found.setting.runs // 2
+    return results.setting.runs // 2
 
 
-def named(found: Results) -> float:
+def named(results: Results) -> float:
     """The same with the diagnostics, mean over the failures."""
-    return float(np.mean([recall(found.measured.by_diagnostics, name, judged(found)) for name in FAILURES]))
+    return float(np.mean([recall(results.measured.by_diagnostics, name, judged(results)) for name in FAILURES]))
 
 
-def hidden(found: Results) -> float:
+def hidden(results: Results) -> float:
     """How many of the three failures the curve alone names at least a tenth less often than the diagnostics do."""
-    n, seen = judged(found), found.measured
+    n, seen = judged(results), results.measured
     alone, all_of_it = ([recall(table, name, n) for name in BLIND] for table in (seen.by_curve, seen.by_diagnostics))
     return float(sum(a <= b - 0.1 for a, b in zip(alone, all_of_it, strict=True)))
 
@@ -158,9 +158,9 @@ def _kl_weights(setting: Setting) -> list[float]:
     return [float(end(np.concatenate([np.atleast_1d(one) for one in given]))) for end in (np.min, np.max)]
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Reward of all five, what separates each, and both tables of verdicts."""
-    measured = found.measured
+    measured = results.measured
     figure.set_figheight(8.2)
     panels = figure.subplot_mosaic([["curve", "curve"], ["held", "silent"], ["entropy", "late"], ["diag", "diag"],
                                     ["only", "only"]], height_ratios=[1.5, 0.9, 0.9, 1.6, 1.6])  # fmt: skip

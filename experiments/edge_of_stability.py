@@ -94,8 +94,8 @@ def predict(setting: Setting) -> xarray.Dataset:
     """The flow's stiffness, thresholds over it, times of crossing, multipliers."""
     seeds = range(setting.seeds)
     parts = [xarray.concat([_of_seed(setting, name, k) for k in seeds], "seed") for name in setting.networks]
-    found = xarray.concat(parts, "network").transpose("network", "model", "momentum", "interval", "seed", ...)
-    return found.assign_coords(coordinates(setting))
+    predicted = xarray.concat(parts, "network").transpose("network", "model", "momentum", "interval", "seed", ...)
+    return predicted.assign_coords(coordinates(setting))
 
 
 def _of_seed(setting: Setting, network: str, seed: int) -> xarray.Dataset:
@@ -139,14 +139,14 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     pairs = [(network, model) for network in setting.networks for model in setting.models]
     parts = {f"runs {network} {model}": partial(_runs, setting, network, model) for network, model in pairs}
     parts |= {f"flow {network}": partial(_flow_and_catapult, setting, network) for network in setting.networks}
-    kept = lab.keep_each(parts)
-    rows = [[kept[f"runs {network} {model}"] for model in setting.models] for network in setting.networks]
+    runs = lab.keep_each(parts)
+    rows = [[runs[f"runs {network} {model}"] for model in setting.models] for network in setting.networks]
     grid = xarray.concat([xarray.concat(row, "model") for row in rows], "network")
-    starts = xarray.concat([kept[f"flow {network}"] for network in setting.networks], "network")
-    found = xarray.merge([grid, starts])
-    swings = (found.swing / found.flow_swing > setting.swings).transpose(..., "check")
-    first = found.time.isel(check=swings.argmax("check")).where(swings.any("check"))
-    return found.assign(leaves=first.assign_attrs(TIME)).assign_coords(coordinates(setting))
+    starts = xarray.concat([runs[f"flow {network}"] for network in setting.networks], "network")
+    measured = xarray.merge([grid, starts])
+    swings = (measured.swing / measured.flow_swing > setting.swings).transpose(..., "check")
+    first = measured.time.isel(check=swings.argmax("check")).where(swings.any("check"))
+    return measured.assign(leaves=first.assign_attrs(TIME)).assign_coords(coordinates(setting))
 
 
 def _learner(bandit: Bandit, model: str) -> Learner:
@@ -209,20 +209,20 @@ def _flow_and_catapult(setting: Setting, network: str) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def reached(found: Results) -> Any:
+def reached(results: Results) -> Any:
     """Runs whose flow stays above the edge for the last third."""
-    return found.predicted.late >= found.predicted.plateau
+    return results.predicted.late >= results.predicted.plateau
 
 
-def median_over(found: Results, plateau: Any, unit: Any, **place: Any) -> float:
+def median_over(results: Results, plateau: Any, unit: Any, **place: Any) -> float:
     """Median plateau in units of others, of the runs at a place whose flow reaches the edge."""
-    return float(np.nanmedian((plateau / unit).where(reached(found)).sel(place)))
+    return float(np.nanmedian((plateau / unit).where(reached(results)).sel(place)))
 
 
-def stays_below(found: Results) -> float:
+def stays_below(results: Results) -> float:
     """Share of the runs whose flow never reaches the edge that do not either; the same margin as at the edge."""
-    below = found.measured.largest < (1 + found.setting.within) * found.predicted.plateau
-    return float(below.where(found.predicted.largest < found.predicted.plateau).mean())
+    below = results.measured.largest < (1 + results.setting.within) * results.predicted.plateau
+    return float(below.where(results.predicted.largest < results.predicted.plateau).mean())
 
 
 # Picture.
@@ -237,19 +237,19 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Stiffness against time; the plateaus against N."""
-    sheet.fill(figure, found, (_draw_time, _draw_plateaus), height=6.2, sizes=(1.15, 1))
+    sheet.fill(figure, results, (_draw_time, _draw_plateaus), height=6.2, sizes=(1.15, 1))
 
 
-def _draw_time(panel: Axes, found: Results) -> None:
-    told, seen = (side.sel(network="mlp", seed=0) for side in (found.predicted, found.measured))
-    law = float(told.common_law)
-    panel.plot(told.time, told.flow, color=s.GREY, linewidth=1.2)
+def _draw_time(panel: Axes, results: Results) -> None:
+    predicted, seen = (side.sel(network="mlp", seed=0) for side in (results.predicted, results.measured))
+    law = float(predicted.common_law)
+    panel.plot(predicted.time, predicted.flow, color=s.GREY, linewidth=1.2)
     panel.axhline(law, **s.LAW)
-    end = float(told.flow[-1])
-    for model in found.setting.models:
-        level, colour = float(told.edge.sel(model=model)), s.MODEL_COLOURS[model]
+    end = float(predicted.flow[-1])
+    for model in results.setting.models:
+        level, colour = float(predicted.edge.sel(model=model)), s.MODEL_COLOURS[model]
         panel.axhline(level, color=colour, linewidth=1.4)
         look = s.MEASURED | {"color": colour, "markersize": 2.4, "markeredgewidth": 0.6}
         panel.plot(seen.time, seen.followed.sel(model=model), **look)
@@ -258,27 +258,29 @@ def _draw_time(panel: Axes, found: Results) -> None:
     sheet.name_level(panel, law - 0.02 * end, "published law", va="top")
     sheet.note(panel, 0.985, 0.95, "lines predicted, markers measured", ha="right")
     panel.set(xlabel="time (steps of unit learning rate)", ylabel=f"stiffness K ({STIFFNESS['units']})")
-    panel.set(xlim=(0, float(told.time[-1])), ylim=(0, 1.15 * max(end, float(told.flow.max()))))
-    panel.set_title(f"One MLP, N = {found.setting.shown}, $\\mu$ = 0")
+    panel.set(xlim=(0, float(predicted.time[-1])), ylim=(0, 1.15 * max(end, float(predicted.flow.max()))))
+    panel.set_title(f"One MLP, N = {results.setting.shown}, $\\mu$ = 0")
 
 
-def _draw_plateaus(panel: Axes, found: Results) -> None:
+def _draw_plateaus(panel: Axes, results: Results) -> None:
     panel.axhline(1, **s.LAW)
-    intervals = np.asarray(found.setting.intervals, float)
-    for row, model in enumerate(found.setting.models):
-        line = (found.predicted.plateau / found.predicted.law).sel(model=model, momentum=0.0)
+    intervals = np.asarray(results.setting.intervals, float)
+    for row, model in enumerate(results.setting.models):
+        line = (results.predicted.plateau / results.predicted.law).sel(model=model, momentum=0.0)
         panel.plot(intervals, line.isel(network=0, seed=0), color=s.MODEL_COLOURS[model], linewidth=1.4)
-        ratio = (found.measured.plateau / found.predicted.law).where(reached(found)).sel(model=model, momentum=0.0)
-        for place, network in enumerate(found.setting.networks):
+        ratio = (
+            (results.measured.plateau / results.predicted.law).where(reached(results)).sel(model=model, momentum=0.0)
+        )
+        for place, network in enumerate(results.setting.networks):
             aside = 2 ** (0.09 * (3 * (row - 1) + place - 1))
             marker = s.NETWORK_MARKERS[network]
             look = s.MEASURED | {"color": s.MODEL_COLOURS[model], "marker": marker, "markersize": 3.2}
             panel.plot(aside * intervals, ratio.sel(network=network).transpose("interval", "seed"), **look)
     sheet.name_level(panel, 0.98, "published law", va="top")
     panel.set(xscale="log", xlabel="refresh interval N (steps)", ylabel=r"$K \eta N$ at the plateau", ylim=(0.5, 2.9))
-    sheet.ticks_at(panel.xaxis, found.setting.intervals)
-    lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in found.setting.models}
-    markers = {sheet.NETWORKS[name]: s.NETWORK_MARKERS[name] for name in found.setting.networks}
+    sheet.ticks_at(panel.xaxis, results.setting.intervals)
+    lines = {s.MODEL_NAMES[model]: s.MODEL_COLOURS[model] for model in results.setting.models}
+    markers = {sheet.NETWORKS[name]: s.NETWORK_MARKERS[name] for name in results.setting.networks}
     sheet.key(panel, lines, markers, loc="upper left", ncols=2, fontsize=6.5)
     panel.set_title(r"All networks and seeds, $\mu$ = 0")
 

@@ -187,15 +187,15 @@ def one_prompt(setting: Setting, others: int, momentum: float = 0.0, advantage: 
 
 def slopes(setting: Setting) -> np.ndarray:
     """-dH/dR over the gap halfway, from step to step, at some places of each run's path."""
-    found = []
+    rows = []
     for name in (*setting.advantages, "momentum"):
-        told = {"momentum": setting.slope_momentum} if name == "momentum" else {"advantage": name}
-        reward, entropy, gap = one_prompt(setting, setting.slope_others, **told)
+        options = {"momentum": setting.slope_momentum} if name == "momentum" else {"advantage": name}
+        reward, entropy, gap = one_prompt(setting, setting.slope_others, **options)
         ratio = -np.diff(entropy) / np.diff(reward) / (0.5 * (gap[1:] + gap[:-1]))
         low, high = setting.ends
         some = np.flatnonzero((entropy[1:] > low) & (entropy[1:] < high))
-        found.append(ratio[some[np.linspace(0, len(some) - 1, POINTS).astype(int)]])
-    return np.array(found)
+        rows.append(ratio[some[np.linspace(0, len(some) - 1, POINTS).astype(int)]])
+    return np.array(rows)
 
 
 def sampled(setting: Setting) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -224,30 +224,30 @@ def trained(setting: Setting) -> str:
     return sheet.trained("one good arm, the others equal", "GRPO with std", "SGD, on-policy", kl_weight=0)
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Left: R^2 of both fits. Right: forecasts for prompts of unlike difficulty."""
-    sheet.fill(figure, found, (fits, forecasts), height=5.0, lettered=True)
+    sheet.fill(figure, results, (fits, forecasts), height=5.0, lettered=True)
 
 
-def fits(panel: Axes, found: Results) -> None:
+def fits(panel: Axes, results: Results) -> None:
     for kind, color, marker in (("exp", s.BLUE, "o"), ("line", s.VERMILION, "s")):
         here = {"fit": kind}
-        panel.plot(found.setting.others, found.predicted.r_squared.sel(here), color=color)
-        panel.plot(found.setting.others, found.measured.r_squared.sel(here), marker, color=color, markersize=4,
+        panel.plot(results.setting.others, results.predicted.r_squared.sel(here), color=color)
+        panel.plot(results.setting.others, results.measured.r_squared.sel(here), marker, color=color, markersize=4,
                    markerfacecolor="white", label="R on exp(H)" if kind == "exp" else "R on H")  # fmt: skip
     panel.set(xscale="log", xlabel="number of other arms $M$", ylabel=r"$R^2$ of the whole path",
               title=r"$R^2$ is high for both")  # fmt: skip
-    sheet.ticks_at(panel.xaxis, found.setting.others)
+    sheet.ticks_at(panel.xaxis, results.setting.others)
     panel.legend(frameon=False, loc="lower center")
 
 
-def forecasts(panel: Axes, found: Results) -> None:
+def forecasts(panel: Axes, results: Results) -> None:
     looks = ((s.BLUE, "o"), (s.GREEN, "s"), (s.VERMILION, "^"))
-    for spread, (color, marker) in zip(found.setting.spreads, looks, strict=True):
-        here = found.measured.sel(spread=spread)
+    for spread, (color, marker) in zip(results.setting.spreads, looks, strict=True):
+        here = results.measured.sel(spread=spread)
         path = Path(here.reward.values, here.entropy.values)
         panel.plot(path.entropy, path.reward, color=color, linewidth=1.6, label=f"spread {spread:g}")
-        slope, ceiling, _ = fitted(path.part(found.setting.first), True)
+        slope, ceiling, _ = fitted(path.part(results.setting.first), True)
         entropy = np.linspace(0, path.entropy[0], 60)
         panel.plot(entropy, ceiling + slope * (np.exp(entropy) - 1), color=color, linewidth=1, linestyle=(0, (2, 1.5)))
         panel.plot(0, ceiling, marker, color=color, markersize=5, markerfacecolor="white", clip_on=False)

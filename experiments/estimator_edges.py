@@ -40,8 +40,8 @@ LAST = 2 / 3
 
 def bandit_of(setting: Setting, seed: int) -> Bandit:
     """The network with the weights of one seed."""
-    found: Bandit = BANDITS.build("neural", setting.bandit.as_dict() | {"seed": seed})
-    return found
+    bandit: Bandit = BANDITS.build("neural", setting.bandit.as_dict() | {"seed": seed})
+    return bandit
 
 
 def laws_of(setting: Setting, variant: dict[str, Any]) -> np.ndarray:
@@ -105,10 +105,10 @@ def _flow(setting: Setting, variant: dict[str, Any], seed: int) -> np.ndarray:
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Stiffness along runs of every estimator."""
-    kept = lab.keep_each({row["name"]: partial(_run, setting, row) for row in setting.variants})
-    found = xarray.concat([kept[row["name"]] for row in setting.variants], "variant")
-    late = found.stiffness.isel(share=slice(int(LAST * setting.checks), None))
-    return found.assign(edge=late.median("share").assign_attrs(STIFFNESS)).assign_coords(coordinates(setting))
+    runs = lab.keep_each({row["name"]: partial(_run, setting, row) for row in setting.variants})
+    measured = xarray.concat([runs[row["name"]] for row in setting.variants], "variant")
+    late = measured.stiffness.isel(share=slice(int(LAST * setting.checks), None))
+    return measured.assign(edge=late.median("share").assign_attrs(STIFFNESS)).assign_coords(coordinates(setting))
 
 
 def _run(setting: Setting, variant: dict[str, Any]) -> xarray.Dataset:
@@ -117,8 +117,8 @@ def _run(setting: Setting, variant: dict[str, Any]) -> xarray.Dataset:
     hyper = Hyper(rates_of(setting, variant), 0.0, setting.interval, variant["kl_weight"])
     every = setting.interval * pace(setting, variant)
     seen = averaged_path(learner, "mean_field", bandits, hyper, setting.checks, every, noise=setting.stir)
-    found = stiffness_of_paths(learner, "mean_field", bandits, hyper.kl_weight, seen.mean)
-    return xarray.Dataset({"stiffness": (("seed", "share"), found, STIFFNESS)})
+    stiffness = stiffness_of_paths(learner, "mean_field", bandits, hyper.kl_weight, seen.mean)
+    return xarray.Dataset({"stiffness": (("seed", "share"), stiffness, STIFFNESS)})
 
 
 # Picture.
@@ -137,16 +137,16 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Stiffness against time; measured over predicted stiffness."""
-    sheet.fill(figure, found, (_draw_time, _draw_ratios), height=5.4, sizes=(1.3, 1))
+    sheet.fill(figure, results, (_draw_time, _draw_ratios), height=5.4, sizes=(1.3, 1))
 
 
-def _draw_time(panel: Axes, found: Results) -> None:
+def _draw_time(panel: Axes, results: Results) -> None:
     for name, (colour, marker) in SHOWN.items():
-        told, seen = (side.sel(variant=name).isel(seed=0) for side in (found.predicted, found.measured))
-        panel.plot(told.share, told.stiffness, color=colour, linewidth=0.8, linestyle=":")
-        panel.axhline(float(told.edge), color=colour, linewidth=1.4)
+        predicted, seen = (side.sel(variant=name).isel(seed=0) for side in (results.predicted, results.measured))
+        panel.plot(predicted.share, predicted.stiffness, color=colour, linewidth=0.8, linestyle=":")
+        panel.axhline(float(predicted.edge), color=colour, linewidth=1.4)
         look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 3}
         panel.plot(seen.share, seen.stiffness, **look, label=name)
     sheet.note(panel, 0.985, 0.04, "lines predicted (dotted: gradient flow)", ha="right")
@@ -157,8 +157,8 @@ def _draw_time(panel: Axes, found: Results) -> None:
     panel.set_title("One network, seed 0")
 
 
-def _draw_ratios(panel: Axes, found: Results) -> None:
-    ratio = found.measured.edge / found.predicted.edge
+def _draw_ratios(panel: Axes, results: Results) -> None:
+    ratio = results.measured.edge / results.predicted.edge
     names = [str(name) for name in ratio.variant.values]
     panel.axvline(1, color=s.BLUE, linewidth=1.4)
     panel.axvspan(0.9, 1.1, color=s.BLUE, alpha=0.12, linewidth=0)

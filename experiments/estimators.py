@@ -165,9 +165,9 @@ def _one_estimator(name: str, setting: Setting) -> xarray.Dataset:
 
     scan = setting.fresh_scan if name in ("ratio", "clipped") else setting.scan
     rates = np.geomspace(scan.start, scan.stop, scan.num)
-    found = detectors.learning_rate_boundary(learner, "mean_field", *cells(setting.refresh_interval), along, rates)
+    boundary = detectors.learning_rate_boundary(learner, "mean_field", *cells(setting.refresh_interval), along, rates)
     growth = detectors.growth_rate(learner, "mean_field", *cells(counted(setting)), along)
-    return xarray.Dataset({"threshold": ("refresh_interval", found.value), "stable": float(np.sum(growth < 0))})
+    return xarray.Dataset({"threshold": ("refresh_interval", boundary.value), "stable": float(np.sum(growth < 0))})
 
 
 def _bandit(policy: float, rho: float) -> tuple[TabularBandit, float, float]:
@@ -193,8 +193,8 @@ def _mixtures(setting: Setting) -> xarray.Dataset:
         learner = Learner(bandit, estimator=ESTIMATORS["ratio"]())
         rate = setting.long.fresh_kappa / fresh
         hyper = Hyper(rate, setting.long.momentum, setting.long.refresh_interval, beta)
-        found = detectors.floquet(learner, "mean_field", hyper)
-        limit.append(float(found.multipliers[0].real) if len(found.multipliers) else np.nan)
+        multipliers = detectors.floquet(learner, "mean_field", hyper)
+        limit.append(float(multipliers.multipliers[0].real) if len(multipliers.multipliers) else np.nan)
     values = {"radius": (("rho", "length"), radius), "limit": ("long_rho", limit)}
     return xarray.Dataset(values | {"growing": ("length", growing.astype(float)), "island": ("edge", island)})
 
@@ -227,16 +227,16 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Thresholds of the estimators, the island, the limit of long blocks."""
-    sheet.fill(figure, found, (_draw_thresholds, _draw_island, _draw_limit), height=6.4)
+    sheet.fill(figure, results, (_draw_thresholds, _draw_island, _draw_limit), height=6.4)
 
 
-def _draw_thresholds(panel: Axes, found: Results) -> None:
-    for name in found.setting.estimators:
+def _draw_thresholds(panel: Axes, results: Results) -> None:
+    for name in results.setting.estimators:
         predicted, measured = (
-            found.predicted.threshold.sel(estimator=name),
-            found.measured.threshold.sel(estimator=name),
+            results.predicted.threshold.sel(estimator=name),
+            results.measured.threshold.sel(estimator=name),
         )
         colour, marker = LOOKS[name]
         panel.plot(predicted.refresh_interval, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
@@ -254,15 +254,15 @@ def _draw_thresholds(panel: Axes, found: Results) -> None:
     sheet.note(panel, 0.68, 0.98, "ratio", color=s.VERMILION, ha="right", va="top")
     sheet.note(panel, 0.97, 0.98, "clipped", color=s.PURPLE, ha="right", va="top")
     sheet.note(panel, 0.97, 0.75, "in all panels\nlines: predicted\nmarkers: measured", ha="right", va="top")
-    low, high = float(found.predicted.threshold.min()), float(found.predicted.threshold.max())
+    low, high = float(results.predicted.threshold.min()), float(results.predicted.threshold.max())
     panel.set_ylim(low / 2, high * 3)
 
 
-def _draw_island(panel: Axes, found: Results) -> None:
-    first, last = found.predicted.island.values
+def _draw_island(panel: Axes, results: Results) -> None:
+    first, last = results.predicted.island.values
     panel.axvspan(first - 0.5, last + 0.5, color=s.FILL[3], linewidth=0)
-    for rho, colour in zip(found.setting.islands.rho, SHADES, strict=True):
-        predicted, measured = found.predicted.radius.sel(rho=rho), found.measured.radius.sel(rho=rho)
+    for rho, colour in zip(results.setting.islands.rho, SHADES, strict=True):
+        predicted, measured = results.predicted.radius.sel(rho=rho), results.measured.radius.sel(rho=rho)
         panel.plot(predicted.length, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
         look = s.MEASURED | {"color": colour, "markersize": 2.6, "markeredgewidth": 0.7}
         panel.plot(measured.length[::4], measured[::4], **look)
@@ -270,18 +270,18 @@ def _draw_island(panel: Axes, found: Results) -> None:
             79, float(predicted[-1]) - 0.05, rf"$\rho$ = {rho:g}", color=colour, fontsize=7, ha="right", va="top"
         )
     panel.axhline(1, color=s.GREY, linewidth=0.8)
-    grows = found.measured.growing.values > 0
-    panel.plot(found.measured.length[grows], np.full(grows.sum(), 1.36), linestyle="none", marker="|", color=s.BLACK)
+    grows = results.measured.growing.values > 0
+    panel.plot(results.measured.length[grows], np.full(grows.sum(), 1.36), linestyle="none", marker="|", color=s.BLACK)
     panel.text(last + 2, 1.36, "runs grow", fontsize=7, va="center")
     panel.text(last + 2, 1.27, "fill: predicted", fontsize=7, va="center")
     panel.set(xlabel=r"refresh interval $N$ (steps)", ylabel="|multiplier| of a block", ylim=(0.2, 1.45))
-    panel.set_xlim(0, found.setting.islands.longest)
+    panel.set_xlim(0, results.setting.islands.longest)
 
 
-def _draw_limit(panel: Axes, found: Results) -> None:
-    rho = found.predicted.long_rho
-    panel.plot(rho, found.predicted.limit, **s.EXACT)
-    panel.plot(rho, found.measured.limit, **s.MEASURED)
+def _draw_limit(panel: Axes, results: Results) -> None:
+    rho = results.predicted.long_rho
+    panel.plot(rho, results.predicted.limit, **s.EXACT)
+    panel.plot(rho, results.measured.limit, **s.MEASURED)
     for level in (-1, 1):
         panel.axhline(level, color=s.GREY, linewidth=0.8, zorder=0)
     panel.set(xlabel=r"$\rho$ = stale/fresh stiffness", ylabel="multiplier of a long block")

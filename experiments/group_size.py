@@ -59,16 +59,16 @@ def log_odds(p: Any) -> Any:
 
 def level_crossings(failure: np.ndarray, factor: np.ndarray, levels: Any) -> np.ndarray:
     """Failure probability at which c_G falls through each level, by a local cubic in its logarithm; nan if nowhere."""
-    found = []
+    crossings = []
     for level in levels:
         below = np.flatnonzero(factor < level)
         i = int(below[0]) if len(below) else 0
         if i == 0:
-            found.append(np.nan)
+            crossings.append(np.nan)
             continue
         near = slice(max(0, i - 2), max(0, i - 2) + 4)
-        found.append(float(np.exp(np.polyval(np.polyfit(factor[near], np.log(failure[near]), 2), level))))
-    return np.array(found)
+        crossings.append(float(np.exp(np.polyval(np.polyfit(factor[near], np.log(failure[near]), 2), level))))
+    return np.array(crossings)
 
 
 def log_slope(x: np.ndarray, y: np.ndarray) -> float:
@@ -137,9 +137,9 @@ def _variance(setting: Setting, case: str, i: int, size: int) -> float:
     split = theory.stiffness_split(signal, policy, about.kl_weight, "frozen")
     loop = theory.LinearLoop(*split.reduced(), loops.momentum[i], "refresh")
     noise = theory.reduce_matrix(theory.binary_covariance(law, signal.means, policy))
-    found = theory.stationary_covariance(loop, loops.learning_rate[i], loops.refresh_interval[i], noise).average
-    assert found is not None, "a loop beyond its threshold has no stationary variance"
-    return theory.reward_std(policy, signal.means, found) ** 2
+    covariance = theory.stationary_covariance(loop, loops.learning_rate[i], loops.refresh_interval[i], noise).average
+    assert covariance is not None, "a loop beyond its threshold has no stationary variance"
+    return theory.reward_std(policy, signal.means, covariance) ** 2
 
 
 # Measurement: simulation alone.
@@ -196,8 +196,8 @@ def _measure(setting: Setting, size: int) -> xarray.Dataset:
         there = _learner("grpo", size, tuple(about[case].rewards), tuple(about[case].reference))
         loops, steps = about.loops, before + after - 1
         grid = _cells(loops.learning_rate, loops.momentum, loops.refresh_interval, about[case].kl_weight)
-        found = run(there, "sampled", grid, steps=steps, seeds=about.seeds, **options)
-        variances.append(found.reward_variance[:, before:].mean(axis=1))
+        sampled = run(there, "sampled", grid, steps=steps, seeds=about.seeds, **options)
+        variances.append(sampled.reward_variance[:, before:].mean(axis=1))
     return xarray.Dataset(
         {
             "reward": (("rule", "time"), [r.reward_mean[0, shown] for r in runs]),
@@ -213,16 +213,16 @@ def _measure(setting: Setting, size: int) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def on_curve(found: Results, predicted: xarray.DataArray, rule: str) -> float:
+def on_curve(results: Results, predicted: xarray.DataArray, rule: str) -> float:
     """Share of group sizes whose measured curve is the predicted one, always within a bias and 5 standard errors."""
-    allowed = found.setting.tolerance.curve + 5 * found.measured.reward_error.sel(rule=rule)
-    return share_of_curves(found.measured.reward.sel(rule=rule), predicted.sel(rule=rule), allowed, "time")
+    allowed = results.setting.tolerance.curve + 5 * results.measured.reward_error.sel(rule=rule)
+    return share_of_curves(results.measured.reward.sel(rule=rule), predicted.sel(rule=rule), allowed, "time")
 
 
-def known_factor(found: Results) -> xarray.DataArray:
+def known_factor(results: Results) -> xarray.DataArray:
     """Predicted c_G(p) where the measured one is known well enough."""
-    known = found.measured.factor_error < found.setting.tolerance.factor / 5 * found.predicted.factor
-    return found.predicted.factor.where(known)
+    precise = results.measured.factor_error < results.setting.tolerance.factor / 5 * results.predicted.factor
+    return results.predicted.factor.where(precise)
 
 
 def product(data: xarray.Dataset, setting: Setting, level: float) -> float:
@@ -242,23 +242,23 @@ def trained(setting: Setting) -> str:
     return sheet.trained("two arms, rewards as named", rules, kl_weight=0, drift="sampled groups of G")
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Mean curves of two rules, the factor of the group size, stationary variances."""
     one = partial(_draw_curves, rule="rloo", title="Leave-one-out: one curve for all G")
     many = partial(_draw_curves, rule="grpo", title="Divided by the group's std: not one curve")
-    sheet.fill(figure, found, (one, many, _draw_map, _draw_variance), height=8.6, across=1)
+    sheet.fill(figure, results, (one, many, _draw_map, _draw_variance), height=8.6, across=1)
 
 
-def _draw_curves(axis: Axes, found: Results, rule: str, title: str) -> None:
-    time, sizes = found.predicted.time.values, found.predicted.group_size.values
+def _draw_curves(axis: Axes, results: Results, rule: str, title: str) -> None:
+    time, sizes = results.predicted.time.values, results.predicted.group_size.values
     colours = matplotlib.colormaps["viridis"](np.linspace(0, 0.7, len(sizes)))
-    axis.plot(time, found.predicted.reward_infinite.sel(rule=rule), zorder=3, **style.LAW)
+    axis.plot(time, results.predicted.reward_infinite.sel(rule=rule), zorder=3, **style.LAW)
     for row, (size, colour) in enumerate(zip(sizes, colours, strict=True)):
         if rule == "grpo":
-            axis.plot(time, found.predicted.reward.sel(rule=rule, group_size=size), color=colour, linewidth=1.3)
+            axis.plot(time, results.predicted.reward.sel(rule=rule, group_size=size), color=colour, linewidth=1.3)
         seen = slice(1 + row % 3, None, 3)
         some = style.MEASURED | {"color": colour, "markersize": 3.2}
-        axis.plot(time[seen], found.measured.reward.sel(rule=rule, group_size=size)[seen], **some)
+        axis.plot(time[seen], results.measured.reward.sel(rule=rule, group_size=size)[seen], **some)
         place = (0.97, 0.06 + 0.085 * (len(sizes) - 1 - row))
         sheet.note(axis, *place, f"G = {size}", color=colour, ha="right")
     sheet.note(axis, 0.97, 0.06 + 0.085 * len(sizes), "- - G = infinity", ha="right")
@@ -267,14 +267,14 @@ def _draw_curves(axis: Axes, found: Results, rule: str, title: str) -> None:
     axis.set_title(title)
 
 
-def _draw_map(axis: Axes, found: Results) -> None:
-    sizes, fine = found.measured.group_size.values, found.predicted.fine_size.values
-    for level, colour in zip(found.predicted.level.values, (style.VERMILION, style.BLUE, style.GREEN), strict=True):
-        line = found.predicted.failure_line.sel(level=level)
+def _draw_map(axis: Axes, results: Results) -> None:
+    sizes, fine = results.measured.group_size.values, results.predicted.fine_size.values
+    for level, colour in zip(results.predicted.level.values, (style.VERMILION, style.BLUE, style.GREEN), strict=True):
+        line = results.predicted.failure_line.sel(level=level)
         axis.plot(fine, line, color=colour, linewidth=1.6)
-        axis.plot(fine, found.predicted.failure_law.sel(level=level), **style.LAW | {"linewidth": 1.0})
+        axis.plot(fine, results.predicted.failure_law.sel(level=level), **style.LAW | {"linewidth": 1.0})
         some = style.MEASURED | {"color": colour}
-        axis.plot(sizes, found.measured.failure_at_level.sel(level=level), **some)
+        axis.plot(sizes, results.measured.failure_at_level.sel(level=level), **some)
         last = int(np.flatnonzero(np.isfinite(line))[-1])
         axis.annotate(
             f"{level:g}", (fine[last], line[last]), (4, -2), textcoords="offset points", color=colour, fontsize=7
@@ -286,16 +286,16 @@ def _draw_map(axis: Axes, found: Results) -> None:
     sheet.note(axis, 0.97, 0.97, KEY, ha="right", va="top")
 
 
-def _draw_variance(axis: Axes, found: Results) -> None:
-    sizes = found.predicted.group_size.values
+def _draw_variance(axis: Axes, results: Results) -> None:
+    sizes = results.predicted.group_size.values
     names = {"noisy": (style.BLUE, "rewards 0.9 and 0.2"), "balanced": (style.VERMILION, "certain rewards, p = 1/2")}
     for case, (colour, name) in names.items():
         for loop, marker in enumerate("os"):
-            line = found.predicted.variance.sel(case=case, loop=loop)
+            line = results.predicted.variance.sel(case=case, loop=loop)
             axis.plot(sizes, line, color=colour, linewidth=1.5, linestyle="-" if loop == 0 else (0, (4, 2)))
-            seen = found.measured.variance.sel(case=case, loop=loop)
+            seen = results.measured.variance.sel(case=case, loop=loop)
             axis.plot(sizes, seen, **style.MEASURED | {"color": colour, "marker": marker, "markersize": 4 - loop})
-        slope = float(found.predicted.variance_slope.sel(case=case, loop=0))
+        slope = float(results.predicted.variance_slope.sel(case=case, loop=0))
         place = (0.97, 0.9) if case == "noisy" else (0.03, 0.06)
         side = "right" if case == "noisy" else "left"
         text = f"{name}: slope {slope:.2f}"

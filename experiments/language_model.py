@@ -242,27 +242,27 @@ def _padded(values: np.ndarray, setting: Setting) -> np.ndarray:
 # Numbers that the claims compare.
 
 
-def near(found: Results, name: str) -> np.ndarray:
+def near(results: Results, name: str) -> np.ndarray:
     """Whether each measured number is within the margin of its prediction."""
-    measured, predicted = found.measured[name], found.predicted[name]
+    measured, predicted = results.measured[name], results.predicted[name]
     return np.asarray(abs(measured / predicted - 1) <= MARGIN)
 
 
-def sharpening(found: Results) -> float:
+def sharpening(results: Results) -> float:
     """K at 10 over K at 4, per two units of rate times updates: the start farthest from `GROWTH`, over it."""
-    at = [found.predicted.stiffness.sel(time=time, method="nearest").values for time in (4.0, 10.0)]
+    at = [results.predicted.stiffness.sel(time=time, method="nearest").values for time in (4.0, 10.0)]
     return farthest_from_one((at[1] / at[0]) ** (1 / 3), np.full(len(at[0]), GROWTH))
 
 
-def lazy(found: Results) -> float:
+def lazy(results: Results) -> float:
     """The network's K over the lazy network's at 10, the start farthest from 1."""
-    at = found.predicted.sel(time=10.0, method="nearest")
+    at = results.predicted.sel(time=10.0, method="nearest")
     return farthest_from_one(at.stiffness.values, at.lazy.values)
 
 
-def thrown(found: Results) -> float:
+def thrown(results: Results) -> float:
     """Share of the runs with groups that fall at eta K of `THROWN`."""
-    at_fall = found.measured.at_fall
+    at_fall = results.measured.at_fall
     return float(((at_fall >= THROWN[0]) & (at_fall <= THROWN[1])).mean())
 
 
@@ -277,9 +277,9 @@ def trained(setting: Setting) -> str:
     return f"SmolLM2-135M, eight subtractions, LoRA of rank 8; groups of {setting.group_size}, KL {setting.kl_weight:g}"
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """K along the slow run and runs at their rate; crossings; edges."""
-    sheet.fill(figure, found, (draw_course, draw_crossings, draw_edges), height=8.4)
+    sheet.fill(figure, results, (draw_course, draw_crossings, draw_edges), height=8.4)
 
 
 # Claims.

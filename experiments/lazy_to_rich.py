@@ -99,8 +99,8 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """The N from which displacements grow, of every network after its training."""
     rungs = [(ladder, factor) for ladder in setting.shown for factor in setting.factors]
     parts = {f"{ladder} {factor}": partial(_rung, setting, ladder, factor) for ladder, factor in rungs}
-    kept = lab.keep_each(parts)
-    rows = [[kept[f"{ladder} {factor}"] for factor in setting.factors] for ladder in setting.shown]
+    by_rung = lab.keep_each(parts)
+    rows = [[by_rung[f"{ladder} {factor}"] for factor in setting.factors] for ladder in setting.shown]
     grid = xarray.concat([xarray.concat(row, "factor") for row in rows], "ladder")
     return grid.transpose("ladder", *LADDER).assign_coords(coordinates(setting))
 
@@ -110,13 +110,13 @@ def _rung(setting: Setting, ladder: str, factor: int) -> xarray.Dataset:
     learner = Learner(bandits[0], ADVANTAGES["grpo"](), ESTIMATORS["frozen"](), STALENESS["refresh"](), horizon=16)
     kernels = np.array([kernel_of(one) for one in bandits])
     steps, aside = round(setting.duration / setting.learning_rate), setting.displacement / np.sqrt(kernels.max())
-    found = []
+    seeds = []
     for weight in setting.kl_weights:
         hyper = Hyper(setting.learning_rate / (kernels * weight), 0.0, 1, weight)
         end = averaged_path(learner, "mean_field", bandits, hyper, 1, steps).end
         about = setting.intervals, setting.blocks, aside
-        found.append(interval_threshold(learner, "mean_field", bandits, hyper, end, *about))
-    return xarray.Dataset({"trained": (("kl_weight", "seed"), np.array(found), STEPS)})
+        seeds.append(interval_threshold(learner, "mean_field", bandits, hyper, end, *about))
+    return xarray.Dataset({"trained": (("kl_weight", "seed"), np.array(seeds), STEPS)})
 
 
 # Numbers that the claims compare.
@@ -127,24 +127,24 @@ def widest(data: xarray.Dataset, name: str = "trained") -> Any:
     return data[name].isel(factor=-1)
 
 
-def over_start(found: Results, data: xarray.Dataset) -> float:
+def over_start(results: Results, data: xarray.Dataset) -> float:
     """Threshold in N over that from the stiffness at the start, median of the widest at the smallest KL weight."""
-    return float((widest(data) / widest(found.predicted, "start")).isel(kl_weight=0).median())
+    return float((widest(data) / widest(results.predicted, "start")).isel(kl_weight=0).median())
 
 
-def off_start(found: Results) -> float:
+def off_start(results: Results) -> float:
     """Threshold in N over that from K at the start, of the widest at the largest KL weight: the farthest from 1."""
-    sides = widest(found.measured), widest(found.predicted, "start")
+    sides = widest(results.measured), widest(results.predicted, "start")
     return farthest_from_one(*(side.isel(kl_weight=-1) for side in sides))
 
 
-def slope(found: Results) -> float:
+def slope(results: Results) -> float:
     """Of the logarithm of what the linearised network neglects, over that of the scale; median over runs."""
-    missed = np.abs(found.measured.trained / found.predicted.trained - 1)
-    ladders = [name for name in found.setting.shown if found.setting.ladders[name].grows == "scale"]
+    missed = np.abs(results.measured.trained / results.predicted.trained - 1)
+    ladders = [name for name in results.setting.shown if results.setting.ladders[name].grows == "scale"]
     ends = np.log(missed.sel(ladder=ladders).isel(factor=[-2, -1]))
     rise = ends.isel(factor=1) - ends.isel(factor=0)
-    return float(rise.median() / np.log(found.setting.factors[-1] / found.setting.factors[-2]))
+    return float(rise.median() / np.log(results.setting.factors[-1] / results.setting.factors[-2]))
 
 
 # Picture.
@@ -161,51 +161,51 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """The ratio where the policy moves far; how far off the prediction is, at every KL weight."""
     left, right = sheet.panels(figure, 2, height=5.2)
-    _draw_ratios(left, found, found.setting.kl_weights[0])
-    _draw_errors(right, found)
+    _draw_ratios(left, results, results.setting.kl_weights[0])
+    _draw_errors(right, results)
 
 
-def _draw_ratios(panel: Axes, found: Results, weight: float) -> None:
-    told, seen = (side.sel(kl_weight=weight) for side in (found.predicted, found.measured))
+def _draw_ratios(panel: Axes, results: Results, weight: float) -> None:
+    predicted, seen = (side.sel(kl_weight=weight) for side in (results.predicted, results.measured))
     panel.axhline(1, **s.EXACT)
     sheet.name_level(panel, 1.05, "predicted: network linearised at its start", color=s.BLUE)
-    for place, ladder in enumerate(found.setting.shown):
+    for place, ladder in enumerate(results.setting.shown):
         colour, marker = LOOKS[ladder]
-        at = np.asarray(found.setting.factors) * 1.13 ** (place - 1)
-        ratio = (seen.trained / told.trained).sel(ladder=ladder).transpose("factor", "seed")
+        at = np.asarray(results.setting.factors) * 1.13 ** (place - 1)
+        ratio = (seen.trained / predicted.trained).sel(ladder=ladder).transpose("factor", "seed")
         look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 4}
         panel.plot(at, ratio, **look, label=[ladder] + ["_"] * (ratio.sizes["seed"] - 1))
-    start = (told.start / told.trained).median(("seed", "ladder"))
-    panel.plot(found.setting.factors, start, **s.LAW)
+    start = (predicted.start / predicted.trained).median(("seed", "ladder"))
+    panel.plot(results.setting.factors, start, **s.LAW)
     sheet.name_level(panel, 0.85 * float(start[-1]), "from K at the start alone", va="top")
-    _axes(panel, found, "threshold in $N$, measured / predicted", (0.04, 2.0))
+    _axes(panel, results, "threshold in $N$, measured / predicted", (0.04, 2.0))
     panel.set_title(f"KL weight {weight:g}: the policy moves far")
     panel.legend(loc="lower right", title="measured", title_fontsize=7)
 
 
-def _draw_errors(panel: Axes, found: Results) -> None:
-    missed = np.abs(found.measured.trained / found.predicted.trained - 1).median("seed")
-    for ladder in found.setting.shown:
+def _draw_errors(panel: Axes, results: Results) -> None:
+    missed = np.abs(results.measured.trained / results.predicted.trained - 1).median("seed")
+    for ladder in results.setting.shown:
         colour, marker = LOOKS[ladder]
-        for k, weight in enumerate(found.setting.kl_weights):
+        for k, weight in enumerate(results.setting.kl_weights):
             look = s.MEASURED | {"color": colour, "marker": marker, "linestyle": "-", "linewidth": 0.6}
             fill = {"markerfacecolor": "white" if k == 0 else colour}
-            panel.plot(found.setting.factors, missed.sel(ladder=ladder, kl_weight=weight), **look | fill)
-    factors = np.array(found.setting.factors[1:], float)
+            panel.plot(results.setting.factors, missed.sel(ladder=ladder, kl_weight=weight), **look | fill)
+    factors = np.array(results.setting.factors[1:], float)
     panel.plot(factors, 1.5 * factors[0] * float(missed[..., 1, 0].max()) / factors, **s.LAW)
     sheet.note(panel, 0.97, 0.94, "dashed: as 1/scale", ha="right", va="top")
-    ends = [f"{weight:g}" for weight in found.setting.kl_weights]
+    ends = [f"{weight:g}" for weight in results.setting.kl_weights]
     sheet.note(panel, 0.03, 0.05, f"open: KL weight {ends[0]}, filled: {ends[-1]}\nmedian of seeds")
-    _axes(panel, found, "what the prediction misses (relative)", (float(missed.min()) / 4, 2.5))
+    _axes(panel, results, "what the prediction misses (relative)", (float(missed.min()) / 4, 2.5))
     panel.set_title("what is missed falls as 1/scale")
 
 
-def _axes(panel: Axes, found: Results, name: str, limits: tuple[float, float]) -> None:
+def _axes(panel: Axes, results: Results, name: str, limits: tuple[float, float]) -> None:
     panel.set(xscale="log", yscale="log", xlabel="output scale or width / the smallest", ylabel=name, ylim=limits)
-    sheet.ticks_at(panel.xaxis, found.setting.factors)
+    sheet.ticks_at(panel.xaxis, results.setting.factors)
     sheet.plain_log(panel.yaxis, (1.0,) if limits[0] < 0.01 else (1.0, 2.0, 5.0))
 
 

@@ -111,9 +111,9 @@ def _predicted_basins(
     basin = np.where(above, np.where(thrown, float(THROWN), float(CYCLES)), float(RETURNS))
     edge = edges(drift, *ends, *limits(fine)) - fixed
     edge[fine < 1] = np.nan
-    known = {"left": np.nan, "right": np.nan}
-    points = [np.interp(fine, orbit.ratio, side - fixed, **known) for side in (orbit.low, orbit.high)]
-    slope = np.interp(fine, orbit.ratio, orbit.slope, **known)
+    outside = {"left": np.nan, "right": np.nan}
+    points = [np.interp(fine, orbit.ratio, side - fixed, **outside) for side in (orbit.low, orbit.high)]
+    slope = np.interp(fine, orbit.ratio, orbit.slope, **outside)
     shown = {"units": "logits", "long_name": "displacement"}
     values = {
         "basin": (("ratio", "start"), basin, BASIN),
@@ -198,74 +198,74 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std; heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Boundary over prediction against displacement; amplitude against learning rate; map of basins."""
-    sheet.fill(figure, found, (_draw_boundary, _draw_amplitude, _draw_basins), height=7.2)
+    sheet.fill(figure, results, (_draw_boundary, _draw_amplitude, _draw_basins), height=7.2)
 
 
-def _loops(found: Results) -> Any:
+def _loops(results: Results) -> Any:
     """(place, look) of every loop."""
     for place, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
         yield place, s.MEASURED | {"color": colour, "marker": marker, "markersize": 3.4}
 
 
-def _name_loops(panel: Axes, found: Results, left: float, top: float) -> None:
+def _name_loops(panel: Axes, results: Results, left: float, top: float) -> None:
     """Marker and name of every loop, in axes coordinates."""
-    for place, look in _loops(found):
-        name = str(found.measured.loop.values[place]).replace("mu", r"$\mu$").replace("N", "$N$")
+    for place, look in _loops(results):
+        name = str(results.measured.loop.values[place]).replace("mu", r"$\mu$").replace("N", "$N$")
         sheet.name_marker(panel, left, top - 0.085 * place, name, look)
 
 
-def _draw_boundary(panel: Axes, found: Results) -> None:
+def _draw_boundary(panel: Axes, results: Results) -> None:
     panel.axhline(1, **s.EXACT | {"linewidth": 1.2})
-    for place, look in _loops(found):
-        measured = found.measured.isel(loop=place)
-        ratio = measured.boundary / found.predicted.threshold.isel(loop=place)
+    for place, look in _loops(results):
+        measured = results.measured.isel(loop=place)
+        ratio = measured.boundary / results.predicted.threshold.isel(loop=place)
         panel.plot(measured.displacement, ratio.isel(steps=-1), **look)
         panel.plot(
             measured.displacement, ratio.isel(steps=0), **look | {"marker": "", "linestyle": ":", "linewidth": 1}
         )
-    short, long = (f"{steps:,}" for steps in found.setting.steps)
+    short, long = (f"{steps:,}" for steps in results.setting.steps)
     note = f"line: predicted\nmarkers: measured, {long} steps\ndotted: measured, {short} steps"
     sheet.note(panel, 0.97, 0.06, note, ha="right")
-    _name_loops(panel, found, 0.33, 0.7)
+    _name_loops(panel, results, 0.33, 0.7)
     panel.set(xlabel="displacement at the start (logits)", ylabel="boundary / linear threshold", ylim=(0.45, 1.1))
 
 
-def _draw_amplitude(panel: Axes, found: Results) -> None:
-    excess = np.array(found.setting.excess)
-    for place, look in _loops(found):
-        measured = found.measured.isel(loop=place)
+def _draw_amplitude(panel: Axes, results: Results) -> None:
+    excess = np.array(results.setting.excess)
+    for place, look in _loops(results):
+        measured = results.measured.isel(loop=place)
         lost = measured.farthest.values > FAR
         panel.plot(excess[~lost], measured.amplitude[~lost], **look | {"clip_on": True})
         if lost.any():
             panel.plot(excess[lost], np.full(lost.sum(), TOP), **look)
-    if (found.measured.farthest > FAR).any():
+    if (results.measured.farthest > FAR).any():
         sheet.note(panel, 0.9, 0.95, "thrown\nfar out", ha="right", va="center")
-    beyond, amplitude = found.predicted.orbit_ratio - 1, found.predicted.orbit_amplitude
-    attracts = np.abs(found.predicted.orbit_slope) < 1
+    beyond, amplitude = results.predicted.orbit_ratio - 1, results.predicted.orbit_amplitude
+    attracts = np.abs(results.predicted.orbit_slope) < 1
     panel.plot(beyond.where(attracts), amplitude, **s.EXACT | {"linewidth": 1.2})
     panel.plot(beyond.where(~attracts), amplitude, **s.EXACT | {"linewidth": 1.2, "linestyle": ":"})
     panel.set(xscale="log", yscale="log", xlim=(excess[0] / 1.5, excess[-1] * 1.5), ylim=(0.04, 1.25 * TOP))
     panel.set(xlabel=r"$\eta$ / threshold - 1", ylabel="amplitude of the gap (logits)")
-    _name_loops(panel, found, 0.06, 0.95)
+    _name_loops(panel, results, 0.06, 0.95)
     note = "line: predicted (A)\ndotted: repels\nmarkers: measured"
     sheet.note(panel, 0.97, 0.05, note, ha="right", va="bottom")
     sheet.ticks_at(panel.xaxis, (0.01, 0.03, 0.1, 0.3, 1))
     sheet.plain_log(panel.yaxis, (1.0,))
 
 
-def _draw_basins(panel: Axes, found: Results) -> None:
+def _draw_basins(panel: Axes, results: Results) -> None:
     """Fills are measured, lines predicted."""
-    basin, line = found.measured.basin, s.EXACT | {"linewidth": 1.4}
+    basin, line = results.measured.basin, s.EXACT | {"linewidth": 1.4}
     panel.pcolormesh(
         basin.start, basin.ratio, basin, cmap=ListedColormap(FILLS), vmin=-0.5, vmax=2.5, shading="nearest", linewidth=0
     )
     panel.axhline(1, **line)
-    ratio, attracts = found.predicted.fine_ratio, np.abs(found.predicted.point_slope) < 1
-    for side in found.predicted.side:
-        panel.plot(found.predicted.thrown_edge.sel(side=side), ratio, **line)
-        point = found.predicted.orbit_point.sel(side=side)
+    ratio, attracts = results.predicted.fine_ratio, np.abs(results.predicted.point_slope) < 1
+    for side in results.predicted.side:
+        panel.plot(results.predicted.thrown_edge.sel(side=side), ratio, **line)
+        point = results.predicted.orbit_point.sel(side=side)
         panel.plot(point.where(attracts), ratio, **line | {"linewidth": 1})
         panel.plot(point.where(~attracts), ratio, **line | {"linewidth": 1, "linestyle": ":"})
     text: dict[str, Any] = {"fontsize": 7, "ha": "center", "va": "center"}
@@ -274,7 +274,7 @@ def _draw_basins(panel: Axes, found: Results) -> None:
     panel.text(THROWN_LABEL[0], THROWN_LABEL[1], "thrown\nfar out", **text)
     sheet.note(panel, 0.97, 0.04, "fills measured, lines predicted", ha="right", va="center")
     panel.set(xlabel="displacement at the start (logits)", ylabel=r"$\eta$ / threshold")
-    panel.set_title(str(found.measured.loop.values[0]).replace("mu", r"$\mu$").replace("N", "$N$"), fontsize=7)
+    panel.set_title(str(results.measured.loop.values[0]).replace("mu", r"$\mu$").replace("N", "$N$"), fontsize=7)
 
 
 # Claims.

@@ -73,8 +73,8 @@ def columns(setting: Setting, values: dict[str, Any], more: dict[str, Any] | Non
         "repair_runs": (("correction", "bound"), "nats"),
         "static": (("group", "error"), "nats"),
     }
-    found = {name: (dims[name][0], value, dims[name][1]) for name, value in values.items()}
-    return labelled(found | (more or {}), axes(setting))
+    variables = {name: (dims[name][0], value, dims[name][1]) for name, value in values.items()}
+    return labelled(variables | (more or {}), axes(setting))
 
 
 # Prediction: theory alone.
@@ -148,8 +148,8 @@ def predict(setting: Setting) -> xarray.Dataset:
         "repair_line": (("correction", "fine_bound"), [of_repair(one, None, fine_bound) for one in kinds], "nats"),
         "repair_ends": (("end",), [number(uncorrected), number(repaired)], "nats"),
     }
-    found = columns(setting, values, lines)
-    return found.assign_coords(
+    predicted = columns(setting, values, lines)
+    return predicted.assign_coords(
         fine_temperature=fine, fine_weight=fine_weight, fine_bound=fine_bound, advantage=list(own)
     )
 
@@ -199,8 +199,8 @@ def hot_runs(setting: Setting) -> xarray.Dataset:
     for k, weights in zip(axes(setting)["hot_arms"], hot_weights(setting), strict=True):
         trained = learner("dr_grpo", Temperature(hot.tau), others=k - 1, size=hot.group_size)
         last.append(ends(setting, trained, weights, hot.learning_rate, setting.steps.hot))
-    found = np.array(last)
-    return columns(setting, {"hot": held(setting, found), "hot_gone": np.mean(found > setting.gone, axis=-1)})
+    log_odds = np.array(last)
+    return columns(setting, {"hot": held(setting, log_odds), "hot_gone": np.mean(log_odds > setting.gone, axis=-1)})
 
 
 def cold_runs(setting: Setting) -> xarray.Dataset:
@@ -240,9 +240,9 @@ def static_runs(setting: Setting) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def at_most_a_twentieth(found: Results) -> float:
+def at_most_a_twentieth(results: Results) -> float:
     """Share of the KL weights at which the predicted share of runs is gone, to a twentieth."""
-    return float((abs(found.measured.hot_gone - found.predicted.hot_gone) <= 0.05).mean())
+    return float((abs(results.measured.hot_gone - results.predicted.hot_gone) <= 0.05).mean())
 
 
 def held_gaps(data: xarray.Dataset) -> Any:
@@ -278,10 +278,10 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Four panels: critical weights, hot runs, cold runs, repair."""
     parts = (draw_critical, draw_hot, draw_cold, draw_repair)
-    sheet.fill(figure, found, parts, height=7.9, across=1)
+    sheet.fill(figure, results, parts, height=7.9, across=1)
 
 
 # Claims.

@@ -45,8 +45,8 @@ LAST = 2 / 3
 
 def bandit_of(setting: Setting, seed: int) -> Bandit:
     """The network with the weights of one seed."""
-    found: Bandit = BANDITS.build("neural", setting.bandit.as_dict() | {"seed": setting.first_seed + seed})
-    return found
+    bandit: Bandit = BANDITS.build("neural", setting.bandit.as_dict() | {"seed": setting.first_seed + seed})
+    return bandit
 
 
 def hyper_of(setting: Setting, name: str) -> Hyper:
@@ -103,8 +103,8 @@ def predict(setting: Setting) -> xarray.Dataset:
         "stiffness": (("run", "seed", "time"), np.array(closed), STIFFNESS),
         "edge": ("run", edges, STIFFNESS),
     }
-    found = xarray.Dataset(columns, coords)
-    return found.assign(far_over_near=far_over_near(found))
+    predicted = xarray.Dataset(columns, coords)
+    return predicted.assign(far_over_near=far_over_near(predicted))
 
 
 def _closed(setting: Setting, name: str, climb: gradient_flow.Climb) -> np.ndarray:
@@ -120,9 +120,9 @@ def _closed(setting: Setting, name: str, climb: gradient_flow.Climb) -> np.ndarr
 
 def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """Stiffness of the averaged path of runs with sampled groups."""
-    kept = lab.keep_each({name: partial(_runs, setting, name) for name in setting.runs})
-    found = xarray.concat([kept[name] for name in setting.runs], "run").assign_coords(coordinates(setting))
-    return found.assign(far_over_near=far_over_near(found))
+    runs = lab.keep_each({name: partial(_runs, setting, name) for name in setting.runs})
+    measured = xarray.concat([runs[name] for name in setting.runs], "run").assign_coords(coordinates(setting))
+    return measured.assign(far_over_near=far_over_near(measured))
 
 
 def _runs(setting: Setting, name: str) -> xarray.Dataset:
@@ -157,9 +157,9 @@ def early(data: xarray.Dataset) -> xarray.DataArray:
     return data.stiffness.isel(time=slice(data.sizes["time"] // 6)).mean(("time", "seed"))
 
 
-def missed(found: Results, read: Callable[[xarray.Dataset], xarray.DataArray], places: list[str]) -> float:
+def missed(results: Results, read: Callable[[xarray.Dataset], xarray.DataArray], places: list[str]) -> float:
     """Measured over predicted stiffness, the kind of runs farthest from 1."""
-    return farthest_from_one(*(read(side).sel(run=places) for side in (found.measured, found.predicted)))
+    return farthest_from_one(*(read(side).sel(run=places) for side in (results.measured, results.predicted)))
 
 
 # Picture.
@@ -175,41 +175,41 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Stiffness against time: group sizes at one edge; the same noise at an edge that is far away."""
-    sheet.fill(figure, found, (_draw_sizes, _draw_far), height=5.4)
+    sheet.fill(figure, results, (_draw_sizes, _draw_far), height=5.4)
 
 
-def _draw_runs(panel: Axes, found: Results, runs: dict[str, tuple[str, str, str]]) -> None:
+def _draw_runs(panel: Axes, results: Results, runs: dict[str, tuple[str, str, str]]) -> None:
     """Closed path and measurement of one network: name of its runs -> (label, colour, marker)."""
-    told, seen = (side.stiffness.isel(seed=0) for side in (found.predicted, found.measured))
-    flow = found.predicted.flow.isel(seed=0)
+    predicted, seen = (side.stiffness.isel(seed=0) for side in (results.predicted, results.measured))
+    flow = results.predicted.flow.isel(seed=0)
     panel.plot(flow.time, flow, color=s.GREY, linewidth=1.2, linestyle=":")
     sheet.name_level(panel, float(flow[-1]) + 0.1, "gradient flow, no noise", color=s.GREY)
     for name, (label, colour, marker) in runs.items():
-        panel.plot(told.time, told.sel(run=name), color=colour, linewidth=1.4)
+        panel.plot(predicted.time, predicted.sel(run=name), color=colour, linewidth=1.4)
         look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 3}
         panel.plot(seen.time, seen.sel(run=name), **look, label=label)
     panel.set(xlabel="time (steps of unit learning rate)", ylabel=f"stiffness K ({STIFFNESS['units']})", ylim=(0, 11))
     panel.legend(loc="upper left", fontsize=6.5, ncols=2)
 
 
-def _draw_sizes(panel: Axes, found: Results) -> None:
-    names = [name for name in found.setting.runs if name.startswith("G ")]
+def _draw_sizes(panel: Axes, results: Results) -> None:
+    names = [name for name in results.setting.runs if name.startswith("G ")]
     looks = list(zip((s.BLACK, s.PURPLE, s.ORANGE, s.GREEN, s.BLUE)[-len(names) :], "Dovs^", strict=False))
-    labels = [f"G = {found.setting.runs[name].group_size}" for name in names]
-    panel.axhline(found.setting.edge, **s.LAW)
-    sheet.name_level(panel, found.setting.edge + 0.1, "edge")
-    _draw_runs(panel, found, {name: (label, *look) for name, label, look in zip(names, labels, looks, strict=True)})
+    labels = [f"G = {results.setting.runs[name].group_size}" for name in names]
+    panel.axhline(results.setting.edge, **s.LAW)
+    sheet.name_level(panel, results.setting.edge + 0.1, "edge")
+    _draw_runs(panel, results, {name: (label, *look) for name, label, look in zip(names, labels, looks, strict=True)})
     sheet.note(panel, 0.985, 0.76, "lines: closure, nothing fitted\nmarkers: sampled runs", ha="right", fontsize=6.5)
     panel.set_title("Group noise carries K below the edge (one network)")
 
 
-def _draw_far(panel: Axes, found: Results) -> None:
-    runs = {name: found.setting.runs[name] for name in ("G 512", "far")}
-    labels = [f"edge at {found.setting.edge * about.away:g}, G = {about.group_size}" for about in runs.values()]
+def _draw_far(panel: Axes, results: Results) -> None:
+    runs = {name: results.setting.runs[name] for name in ("G 512", "far")}
+    labels = [f"edge at {results.setting.edge * about.away:g}, G = {about.group_size}" for about in runs.values()]
     looks = (s.GREEN, "s"), (s.VERMILION, "D")
-    _draw_runs(panel, found, {name: (label, *look) for name, label, look in zip(runs, labels, looks, strict=True)})
+    _draw_runs(panel, results, {name: (label, *look) for name, label, look in zip(runs, labels, looks, strict=True)})
     panel.set_title("An edge eight times away: K still falls, but less")
 
 

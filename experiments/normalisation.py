@@ -93,9 +93,11 @@ def predict(setting: Setting) -> xarray.Dataset:
         rows["curvature"].append(directional_curvature(policy, rewards, u))
         rows["bound"].append(spread_bound(policy, rewards, u))
         rows["uniform_bound"].append(uniform_bound(policy, rewards, half))
-    found = dataset(setting, exact, {"exponent": exponent, "rate": rates}, rows)
-    found = found.assign(largest_ratio=((), 1.0, {"units": "1"}), spread_at_largest=((), 0.125, {"units": "1"}))
-    return found.assign(late_law=(("curve", "time"), late, {"units": "1 - p", "long_name": "leading late-time law"}))
+    predicted = dataset(setting, exact, {"exponent": exponent, "rate": rates}, rows)
+    predicted = predicted.assign(largest_ratio=((), 1.0, {"units": "1"}), spread_at_largest=((), 0.125, {"units": "1"}))
+    return predicted.assign(
+        late_law=(("curve", "time"), late, {"units": "1 - p", "long_name": "leading late-time law"})
+    )
 
 
 # Measurement: simulation alone.
@@ -116,8 +118,8 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
         float(measure_curvature(k_arm(rewards.tolist(), kind="fixed"), logits, u).second_derivative[0])
         for logits, rewards, u in policies(setting)
     ]
-    found = dataset(setting, losses, {"exponent": exponents, "rate": rates}, {"curvature": seen})
-    return found.merge(lab.keep("ascent", lambda: _ascent(setting)))
+    measured = dataset(setting, losses, {"exponent": exponents, "rate": rates}, {"curvature": seen})
+    return measured.merge(lab.keep("ascent", lambda: _ascent(setting)))
 
 
 def _loss(setting: Setting, curve: dict) -> xarray.Dataset:
@@ -138,7 +140,7 @@ def _ascent(setting: Setting) -> xarray.Dataset:
     """
     about = setting.ascent
     climb, rng = _ratio_and_gradient(), np.random.default_rng(setting.seed)
-    found = []
+    climbs = []
     for _ in range(about.starts):
         start = rng.normal(size=3 * about.arms)
         end = minimize(
@@ -146,8 +148,8 @@ def _ascent(setting: Setting) -> xarray.Dataset:
         )
         logits, _, angles = end.x.reshape(3, -1)
         up = float(np.exp(logits - np.logaddexp.reduce(logits)) @ (np.sin(angles) > 0))
-        found.append((-end.fun, up * (1 - up)))
-    ratio, spread = max(found)
+        climbs.append((-end.fun, up * (1 - up)))
+    ratio, spread = max(climbs)
     values = {"largest_ratio": ratio, "spread_at_largest": spread}
     return xarray.Dataset({name: ((), value, {"units": "1"}) for name, value in values.items()})
 
@@ -189,18 +191,18 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Loss against time; curvature against its bound."""
-    sheet.fill(figure, found, (_losses, _curvatures), height=4.8, sizes=(1.2, 1))
+    sheet.fill(figure, results, (_losses, _curvatures), height=4.8, sizes=(1.2, 1))
 
 
-def _losses(panel: Axes, found: Results) -> None:
+def _losses(panel: Axes, results: Results) -> None:
     labels = ("mean only", r"std, $G = \infty$", "std, $G$ = 8", "std, $G$ = 64", "silent groups\ndropped, $G$ = 8")
-    time = found.predicted.time.values
-    for curve, colour, text in zip(found.predicted.curve.values, COLOURS, labels, strict=True):
-        predicted, measured = (d.loss.sel(curve=curve).values for d in (found.predicted, found.measured))
+    time = results.predicted.time.values
+    for curve, colour, text in zip(results.predicted.curve.values, COLOURS, labels, strict=True):
+        predicted, measured = (d.loss.sel(curve=curve).values for d in (results.predicted, results.measured))
         panel.plot(time, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
-        late = found.predicted.late_law.sel(curve=curve).values
+        late = results.predicted.late_law.sel(curve=curve).values
         panel.plot(time, np.where(late < 0.05, late, np.nan), **s.LAW | {"linewidth": 0.8})
         panel.plot(time, measured, **s.MEASURED | {"color": colour, "markersize": 2.8})
         end = np.flatnonzero(np.isfinite(predicted))[-1]
@@ -209,12 +211,12 @@ def _losses(panel: Axes, found: Results) -> None:
     panel.set(
         xscale="log", yscale="log", xlabel=rf"learning rate $\times$ steps ({s.RATE_UNIT})", ylabel=r"loss $1 - p$"
     )
-    panel.set_ylim(found.setting.smallest_loss, 1)
+    panel.set_ylim(results.setting.smallest_loss, 1)
     sheet.small_note(panel, 0.03, 0.04, "line: exact flow\ndashed: late law\ncircle: measured")
 
 
-def _curvatures(panel: Axes, found: Results) -> None:
-    bound, seen = found.predicted.uniform_bound.values, np.abs(found.measured.curvature.values)
+def _curvatures(panel: Axes, results: Results) -> None:
+    bound, seen = results.predicted.uniform_bound.values, np.abs(results.measured.curvature.values)
     least = 1e-4 * bound.max()
     shown = seen > least
     panel.plot(bound[shown], seen[shown], ".", color=s.SKY, markersize=2.5, zorder=1)

@@ -156,7 +156,7 @@ def _near_the_fixed_point(setting: Setting) -> xarray.Dataset:
 
 def _family(setting: Setting) -> xarray.Dataset:
     """Logged rewards of every size: means of `answers` draws from the policy of the mean update, and their fits."""
-    sizes, found = setting.sizes, []
+    sizes, fits = setting.sizes, []
     rng = np.random.default_rng(sizes.seed)
     for size in sizes.size:
         scale = size**-sizes.exponent
@@ -171,14 +171,14 @@ def _family(setting: Setting) -> xarray.Dataset:
         success = reward[0, logged] / scale
         noisy = rng.binomial(sizes.answers, success, (sizes.repeats, logged.size)) / sizes.answers
         plateau, time, _ = _fits(logged.astype(float), noisy)
-        found.append([np.median(time), *np.quantile(time, (0.05, 0.95)), np.median(plateau)])
+        fits.append([np.median(time), *np.quantile(time, (0.05, 0.95)), np.median(plateau)])
     names = ("time", "time_low", "time_high", "plateau")
     units = (STEPS, STEPS, STEPS, REWARD | {"long_name": "fitted plateau over the family's scale of rewards"})
     values = {
         f"family_{name}": (("size",), column, unit)
-        for name, column, unit in zip(names, np.transpose(found), units, strict=True)
+        for name, column, unit in zip(names, np.transpose(fits), units, strict=True)
     }
-    slope = np.polyfit(np.log(sizes.size), np.log(np.transpose(found)[0]), 1)[0]
+    slope = np.polyfit(np.log(sizes.size), np.log(np.transpose(fits)[0]), 1)[0]
     return xarray.Dataset(values | {"exponent": ((), slope, ONE)}, {"size": sizes.size})
 
 
@@ -223,51 +223,51 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Four panels, two by two."""
     parts = (_draw_curves, _draw_distance, _draw_times, _draw_family)
-    sheet.fill(figure, found, parts, height=4.2, across=2)
+    sheet.fill(figure, results, parts, height=4.2, across=2)
 
 
-def _draw_curves(panel: Axes, found: Results) -> None:
-    zeta, gone = found.predicted.damping_ratio.values, found.predicted.gone
-    for place, (wanted, shade) in enumerate(zip(found.setting.damping.shown, SHADES, strict=True)):
+def _draw_curves(panel: Axes, results: Results) -> None:
+    zeta, gone = results.predicted.damping_ratio.values, results.predicted.gone
+    for place, (wanted, shade) in enumerate(zip(results.setting.damping.shown, SHADES, strict=True)):
         i = int(np.argmin(np.abs(np.log(zeta / wanted))))
-        panel.plot(gone, found.predicted.closed_form[i], color=shade, linewidth=1.2)
-        points = found.measured.curve[i][::3].where(gone[::3] <= 5)
+        panel.plot(gone, results.predicted.closed_form[i], color=shade, linewidth=1.2)
+        points = results.measured.curve[i][::3].where(gone[::3] <= 5)
         panel.plot(gone[::3], points, **s.MEASURED | {"color": shade, "markersize": 2.2})
         panel.text(5, 0.44 - 0.1 * place, rf"$\zeta$ = {zeta[i]:.2g}", color=shade, fontsize=6.5, ha="right")
-    panel.plot(gone, found.predicted.exponential, **s.LAW)
+    panel.plot(gone, results.predicted.exponential, **s.LAW)
     panel.text(5, 0.04, "- - exponential", fontsize=6.5, ha="right")
     panel.text(0.1, 1.48, "lines: predicted\ncircles: measured", fontsize=6.5, va="top")
     panel.set(xlabel=r"time / $\tau$", ylabel="share of the gain", xlim=(0, 5), ylim=(0, 1.5))
 
 
-def _draw_distance(panel: Axes, found: Results) -> None:
-    zeta = found.predicted.damping_ratio
-    panel.plot(zeta[zeta > 1.3], found.predicted.distance_leading[zeta > 1.3], **s.LAW)
-    panel.plot(zeta, found.predicted.distance_closed_form, **s.EXACT)
-    panel.plot(zeta, found.measured.distance, **SMALL)
+def _draw_distance(panel: Axes, results: Results) -> None:
+    zeta = results.predicted.damping_ratio
+    panel.plot(zeta[zeta > 1.3], results.predicted.distance_leading[zeta > 1.3], **s.LAW)
+    panel.plot(zeta, results.predicted.distance_closed_form, **s.EXACT)
+    panel.plot(zeta, results.measured.distance, **SMALL)
     panel.set(yscale="log", ylabel="distance to exponential / gain", ylim=(None, 1))
     panel.text(1.5, 0.13, "closed form", fontsize=6.5, color=s.BLUE)
     sheet.small_note(panel, 0.05, 0.08, "- - leading order")
     _damping_axis(panel)
 
 
-def _draw_times(panel: Axes, found: Results) -> None:
-    zeta, m = found.predicted.damping_ratio, found.measured
+def _draw_times(panel: Axes, results: Results) -> None:
+    zeta, m = results.predicted.damping_ratio, results.measured
     error = [m.fitted_time - m.fitted_time_low, m.fitted_time_high - m.fitted_time]
     panel.axhline(1.0, **s.LAW)
-    panel.plot(zeta, found.predicted.fitted_time, **s.EXACT)
+    panel.plot(zeta, results.predicted.fitted_time, **s.EXACT)
     panel.errorbar(zeta, m.fitted_time, error, **(SMALL | {"clip_on": True}))
     panel.set(ylim=(0.6, 4), ylabel=r"fitted time / $\tau$")
-    told = f"R² = {float(m.r_squared.min()):.2f} or more\nat every $\\zeta$"
-    sheet.small_note(panel, 0.98, 0.9, told, ha="right", va="top")
+    quality = f"R² = {float(m.r_squared.min()):.2f} or more\nat every $\\zeta$"
+    sheet.small_note(panel, 0.98, 0.9, quality, ha="right", va="top")
     _damping_axis(panel)
 
 
-def _draw_family(panel: Axes, found: Results) -> None:
-    p, m = found.predicted, found.measured
+def _draw_family(panel: Axes, results: Results) -> None:
+    p, m = results.predicted, results.measured
     error = [m.family_time - m.family_time_low, m.family_time_high - m.family_time]
     panel.plot(p.size, p.inverse_stiffness, **s.LAW)
     panel.plot(p.size, p.apparent_time, **s.EXACT)

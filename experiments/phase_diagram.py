@@ -79,9 +79,9 @@ def _one_model(model: str, setting: Setting) -> xarray.Dataset:
     cells = Hyper(np.ones(len(n)), mu, n, np.full(len(n), setting.kl_weight))
     rates = np.geomspace(setting.learning_rate.start, setting.learning_rate.stop, setting.learning_rate.num)
     theta, direction = np.tile(point.rest, (len(n), 1)), detectors.generic_direction(point.basis)
-    found = detectors.learning_rate_boundary(learner, "mean_field", cells, theta, direction, rates)
+    boundary = detectors.learning_rate_boundary(learner, "mean_field", cells, theta, direction, rates)
     coords = coordinates(setting) | {"model": [model]}
-    value = found.value.reshape([len(values) for values in coords.values()])
+    value = boundary.value.reshape([len(values) for values in coords.values()])
     return xarray.Dataset({"threshold": (tuple(coords), value, RATE)}, coords)
 
 
@@ -106,32 +106,32 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """The diagram of model A; below, the thresholds of all models over the law."""
     figure.set_figheight(4.4)
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=(1.2, 1))
-    _diagram(above, found, "refresh")
-    for line in _by_model(found):
-        _ratio(below, found, *line)
+    _diagram(above, results, "refresh")
+    for line in _by_model(results):
+        _ratio(below, results, *line)
     below.axhline(1.0, **s.LAW)
     below.set(yscale="log", ylim=(0.6, TOP), xlabel=r"refresh interval $N$ (steps)")
     sheet.plain_log(below.yaxis)
-    sheet.ticks_at(below.xaxis, sorted({1, 2, 4, 8, 16, 32, 64} & set(found.setting.refresh_interval)))
+    sheet.ticks_at(below.xaxis, sorted({1, 2, 4, 8, 16, 32, 64} & set(results.setting.refresh_interval)))
     above.set_ylabel(f"learning rate $\\eta$\n({s.RATE_UNIT})")
     below.set_ylabel(r"threshold / law's $\eta$")
     below.text(0.97, 0.72, r"law: $K\eta N = 1 - \mu$", ha="right", transform=below.get_yaxis_transform(), fontsize=7)
     _name_regions(above)
-    below.set_title(rf"all models, $\mu$ = {found.setting.drawn_momentum:g}")
-    for (label, colour, _), height in zip(_by_model(found), BESIDE, strict=True):
+    below.set_title(rf"all models, $\mu$ = {results.setting.drawn_momentum:g}")
+    for (label, colour, _), height in zip(_by_model(results), BESIDE, strict=True):
         below.text(3.2, height, label, color=colour, fontsize=7)
 
 
-def _diagram(panel: Axes, found: Results, model: str) -> None:
+def _diagram(panel: Axes, results: Results, model: str) -> None:
     """Learning rate against refresh interval: what happens where."""
-    place: dict[str, Any] = {"model": model, "momentum": found.setting.drawn_momentum}
-    predicted, measured = found.predicted.sel(place), found.measured.sel(place)
+    place: dict[str, Any] = {"model": model, "momentum": results.setting.drawn_momentum}
+    predicted, measured = results.predicted.sel(place), results.measured.sel(place)
     n = predicted.refresh_interval.values
-    low, high = 0.4 * float(found.predicted.onset.sel(momentum=place["momentum"]).min()), 60.0
+    low, high = 0.4 * float(results.predicted.onset.sel(momentum=place["momentum"]).min()), 60.0
     panel.fill_between(n, low, predicted.onset, color=s.FILL[1], linewidth=0)
     panel.fill_between(n, predicted.onset, predicted.threshold, color=s.FILL[2], linewidth=0)
     panel.fill_between(n, predicted.threshold, high, color=s.FILL[3], linewidth=0)
@@ -151,27 +151,27 @@ def _name_regions(panel: Axes) -> None:
     sheet.note(panel, 0.05, 0.09, "converges monotonically", va="center")
 
 
-def _by_model(found: Results) -> list[tuple[str, str, dict]]:
-    mu = found.setting.drawn_momentum
-    return [(NAMES[m], s.MODEL_COLOURS[m], {"model": m, "momentum": mu}) for m in found.setting.models]
+def _by_model(results: Results) -> list[tuple[str, str, dict]]:
+    mu = results.setting.drawn_momentum
+    return [(NAMES[m], s.MODEL_COLOURS[m], {"model": m, "momentum": mu}) for m in results.setting.models]
 
 
-def _ratio(panel: Axes, found: Results, label: str, colour: str, place: dict) -> None:
-    law = found.predicted.law.sel(place)
-    n, measured = law.refresh_interval, (found.measured.threshold / law).sel(place)
-    panel.plot(n, found.predicted.threshold.sel(place) / law, **s.EXACT | {"color": colour, "linewidth": 1.2})
+def _ratio(panel: Axes, results: Results, label: str, colour: str, place: dict) -> None:
+    law = results.predicted.law.sel(place)
+    n, measured = law.refresh_interval, (results.measured.threshold / law).sel(place)
+    panel.plot(n, results.predicted.threshold.sel(place) / law, **s.EXACT | {"color": colour, "linewidth": 1.2})
     panel.plot(n, measured.where(measured < TOP), **s.MEASURED | {"color": colour, "markersize": 3.4})
 
 
 # Table below the claims.
 
 
-def table(found: Results) -> str:
+def table(results: Results) -> str:
     """Measured threshold over the law's, per model: momentum down, refresh interval across."""
-    ratio = found.measured.threshold / found.predicted.law
+    ratio = results.measured.threshold / results.predicted.law
     intervals = ratio.refresh_interval.values
     parts = []
-    for model in found.setting.models:
+    for model in results.setting.models:
         parts.append(f"Measured threshold / law's learning rate, {LONG[model]} (above 1: the law is careful):\n")
         rows = [(mu, ratio.sel(model=model, momentum=mu).values) for mu in ratio.momentum.values]
         head = ["momentum", *(f"N = {n:g}" for n in intervals)]

@@ -67,8 +67,8 @@ def fitted_curve(fit: xarray.Dataset, step: np.ndarray) -> np.ndarray:
     return value["plateau"] + value["amplitude"] * (SHAPES[law].growth(step - step[0], np.array([theta])) - 1)
 
 
-def softmax_gain(found: Results) -> xarray.DataArray:
-    return found.measured.aicc.sel(law="oscillator") - found.measured.aicc.sel(law="softmax_law")
+def softmax_gain(results: Results) -> xarray.DataArray:
+    return results.measured.aicc.sel(law="oscillator") - results.measured.aicc.sel(law="softmax_law")
 
 
 # Prediction: theory alone.
@@ -124,14 +124,14 @@ def _times(setting: Setting, fits: xarray.Dataset) -> xarray.Dataset:
     place, rows, names = 0, [], []
     for code, factor in enumerate(FACTORS):
         for group in setting.one_factor[factor]:
-            known = [name for name in group if name in curves]
-            if len(known) < 2:
+            with_curve = [name for name in group if name in curves]
+            if len(with_curve) < 2:
                 continue
-            lines = [(curves[name].step, fitted_curve(fits.sel(run=name), curves[name].step)) for name in known]
+            lines = [(curves[name].step, fitted_curve(fits.sel(run=name), curves[name].step)) for name in with_curve]
             start, end = max(line[0] for _, line in lines), min(line[-1] for _, line in lines)
             times = [crossing(step, line, 0.5 * (start + end)) - step[0] for step, line in lines]
-            for name, time in zip(known, times, strict=True):
-                rows.append([code, place, group[name] / group[known[0]], time, time / times[0]])
+            for name, time in zip(with_curve, times, strict=True):
+                rows.append([code, place, group[name] / group[with_curve[0]], time, time / times[0]])
                 names.append(f"{place}: {name}")
             place += 1
     labels = ("factor_code", "group", "factor_ratio", "time", "time_ratio")
@@ -168,14 +168,14 @@ def trained(setting: Setting) -> str:
     return "public training logs of the index; nothing is simulated"
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Laws chosen, differences of AICc, times."""
     parts = (_laws, _differences, _factors)
-    sheet.fill(figure, found, parts, height=5.9, across=1, sizes=(0.8, 1, 1.2))
+    sheet.fill(figure, results, parts, height=5.9, across=1, sizes=(0.8, 1, 1.2))
 
 
-def _laws(panel: Axes, found: Results) -> None:
-    counts = [int((found.measured.chosen == place).sum()) for place in range(len(LAWS))]
+def _laws(panel: Axes, results: Results) -> None:
+    counts = [int((results.measured.chosen == place).sum()) for place in range(len(LAWS))]
     panel.barh(range(len(LAWS)), counts, color=SHADES, height=0.7)
     for place, count in enumerate(counts):
         panel.text(count + 0.4, place, str(count), va="center", fontsize=7)
@@ -183,8 +183,8 @@ def _laws(panel: Axes, found: Results) -> None:
     panel.set(xlabel="runs", ylim=(len(LAWS) - 0.5, -0.5), title=f"law chosen, of {sum(counts)} runs")
 
 
-def _differences(panel: Axes, found: Results) -> None:
-    values, margin = np.sort(softmax_gain(found).values), found.setting.margin
+def _differences(panel: Axes, results: Results) -> None:
+    values, margin = np.sort(softmax_gain(results).values), results.setting.margin
     shade = np.where(values > margin, s.BLUE, np.where(values < -margin, s.VERMILION, s.GREY))
     panel.bar(np.arange(values.size), np.clip(values, -30, 30), color=shade, width=1.0)
     panel.axhline(0, color=s.BLACK, linewidth=0.6)
@@ -195,8 +195,8 @@ def _differences(panel: Axes, found: Results) -> None:
     panel.text(values.size, -27, f"oscillator: {lost}", color=s.VERMILION, fontsize=7, ha="right")
 
 
-def _factors(panel: Axes, found: Results) -> None:
-    m = found.measured
+def _factors(panel: Axes, results: Results) -> None:
+    m = results.measured
     span = np.array([0.9, 4.6])
     panel.plot(span, 1 / span, **s.LAW)
     panel.axhline(1.0, **(s.LAW | {"linewidth": 0.8}))
@@ -212,7 +212,7 @@ def _factors(panel: Axes, found: Results) -> None:
             panel.plot(x, y, DASHES[place], marker=MARKS[int(group)], **look, label=f"{name} ({origin})")
     panel.set(xscale="log", yscale="log", xlim=span, ylim=(0.006, 1.3))
     panel.set(xlabel="factor / that of the first run", ylabel="time to a level / first run's")
-    panel.set_title(f"time ~ (learning rate)$^{{{exponent(found, 0):.1f}}}$")
+    panel.set_title(f"time ~ (learning rate)$^{{{exponent(results, 0):.1f}}}$")
     sheet.ticks_at(panel.xaxis, (1, 2, 4))
     sheet.ticks_at(panel.yaxis, (0.1, 0.25, 0.5, 1))
     panel.legend(fontsize=sheet.SMALLEST_TEXT, loc="lower left", handlelength=2.4)
@@ -221,9 +221,9 @@ def _factors(panel: Axes, found: Results) -> None:
 # Table below the claims.
 
 
-def table(found: Results) -> str:
+def table(results: Results) -> str:
     """Which law is chosen, and by how much."""
-    m, margin = found.measured, found.setting.margin
+    m, margin = results.measured, results.setting.margin
     head = ("law", "chosen in", "clearly better than every other (AICc > 4)", "median R^2")
     rows = []
     for place, name in enumerate(NAMES):
@@ -232,11 +232,11 @@ def table(found: Results) -> str:
         clear, chosen = int((others - mine > margin).sum()), int((m.chosen == place).sum())
         middle = float(m.r_squared[:, place].median())
         rows.append((name, f"{chosen} of {m.sizes['run']}", f"{clear}", f"{middle:.2f}"))
-    difference = softmax_gain(found)
+    difference = softmax_gain(results)
     softmax, oscillator = int((difference > margin).sum()), int((difference < -margin).sum())
-    told = f"Softmax law against oscillator: clearly better in {softmax} runs, clearly worse in {oscillator}, "
-    told += f"median difference of AICc {float(difference.median()):.1f}."
-    return "\n".join([*claims.grid(head, rows), "", told])
+    comparison = f"Softmax law against oscillator: clearly better in {softmax} runs, clearly worse in {oscillator}, "
+    comparison += f"median difference of AICc {float(difference.median()):.1f}."
+    return "\n".join([*claims.grid(head, rows), "", comparison])
 
 
 # Claims.

@@ -78,9 +78,9 @@ def predict(setting: Setting) -> xarray.Dataset:
     time = np.linspace(0.0, 1.0, curves.points)
     exact = [_softmax_curve(curves, curves.start_gap[name], time) for name in curves.start_gap]
     exact.append(_inertia_curve(curves))
-    found = [_nearest(rival_law(name), time, curve) for name, curve in zip(origins(curves), exact, strict=True)]
-    damping = [read[1].get("damping_ratio", curves.damping_ratio) for read in found]
-    misfit, variance = np.array([one[0] for one in found])[:, None], np.array([one.var() for one in exact])[:, None]
+    nearest = [_nearest(rival_law(name), time, curve) for name, curve in zip(origins(curves), exact, strict=True)]
+    damping = [read[1].get("damping_ratio", curves.damping_ratio) for read in nearest]
+    misfit, variance = np.array([one[0] for one in nearest])[:, None], np.array([one.var() for one in exact])[:, None]
     noise = np.array([np.mean(one * (1 - one)) / answers for one in exact])
     r_squared = 1 - (misfit + noise * (1 - 4 / curves.points)) / (variance + noise)
     fitted = ("origin", "answers")
@@ -231,17 +231,17 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Four panels, two by two."""
     parts = (_draw_sweep, _draw_delays, _draw_r_squared, _draw_gain)
-    sheet.fill(figure, found, parts, height=4.3, across=2)
+    sheet.fill(figure, results, parts, height=4.3, across=2)
 
 
-def _draw_sweep(panel: Axes, found: Results) -> None:
-    gone = found.predicted.gone
-    for place, (mu, shade) in enumerate(zip(found.predicted.momentum.values, SHADES, strict=False)):
-        panel.plot(gone, found.predicted.success.sel(momentum=mu), color=shade, linewidth=1.2)
-        points = found.measured.success.sel(momentum=mu)[::3]
+def _draw_sweep(panel: Axes, results: Results) -> None:
+    gone = results.predicted.gone
+    for place, (mu, shade) in enumerate(zip(results.predicted.momentum.values, SHADES, strict=False)):
+        panel.plot(gone, results.predicted.success.sel(momentum=mu), color=shade, linewidth=1.2)
+        points = results.measured.success.sel(momentum=mu)[::3]
         points = points.where((gone[::3] >= IN_FRAME[0]) & (gone[::3] <= IN_FRAME[1]))
         panel.plot(gone[::3], points, **s.MEASURED | {"color": shade, "markersize": 2.2})
         panel.text(28.5, 0.42 - 0.09 * place, rf"$\mu$ = {mu:g}", color=shade, fontsize=6.5, ha="right")
@@ -250,13 +250,13 @@ def _draw_sweep(panel: Axes, found: Results) -> None:
     panel.set(xlabel=xlabel, ylabel="success", xlim=IN_FRAME, ylim=(0, 1))
 
 
-def _draw_delays(panel: Axes, found: Results) -> None:
-    d = found.predicted.delay_constant
+def _draw_delays(panel: Axes, results: Results) -> None:
+    d = results.predicted.delay_constant
     panel.plot(d, d, color=s.GREY, linewidth=0.9)
-    panel.plot(d, found.predicted.delay_leading, **s.LAW)
-    for place, (rate, shade) in enumerate(zip(found.predicted.rate.values, (s.BLUE, s.VERMILION), strict=True)):
-        panel.plot(d, found.predicted.delay.sel(rate=rate), color=shade, linewidth=1.2)
-        panel.plot(d, found.measured.delay.sel(rate=rate), **(SMALL | {"color": shade}))
+    panel.plot(d, results.predicted.delay_leading, **s.LAW)
+    for place, (rate, shade) in enumerate(zip(results.predicted.rate.values, (s.BLUE, s.VERMILION), strict=True)):
+        panel.plot(d, results.predicted.delay.sel(rate=rate), color=shade, linewidth=1.2)
+        panel.plot(d, results.measured.delay.sel(rate=rate), **(SMALL | {"color": shade}))
         text = rf"$\eta/(1-\mu)$ = {rate:g}"
         sheet.small_note(panel, 0.03, 0.82 - 0.09 * place, text, color=shade)
     unit = "(" + s.RATE_UNIT.replace(" unit", "\nunit") + ")"
@@ -266,30 +266,30 @@ def _draw_delays(panel: Axes, found: Results) -> None:
     panel.set(xlabel=r"$\mu/(1-\mu)$ (steps)", ylabel="delay (steps)", xlim=(0, 20), ylim=(0, 70))
 
 
-def _draw_r_squared(panel: Axes, found: Results) -> None:
+def _draw_r_squared(panel: Axes, results: Results) -> None:
     panel.axhline(GOOD, color=s.GREY, linewidth=0.9)
-    m = found.measured
-    _by_answers(panel, found, "rival_r_squared", m.r_squared_low, m.r_squared_high)
+    m = results.measured
+    _by_answers(panel, results, "rival_r_squared", m.r_squared_low, m.r_squared_high)
     sheet.small_note(panel, 0.98, 0.04, "circles: median\nbars: 90 %", ha="right")
     panel.set(ylabel=r"$R^2$ of the wrong law", ylim=(0.7, 1))
 
 
-def _draw_gain(panel: Axes, found: Results) -> None:
+def _draw_gain(panel: Axes, results: Results) -> None:
     panel.axhline(0, color=s.GREY, linewidth=0.9)
-    m = found.measured
-    _by_answers(panel, found, "aicc_gain", m.gain_low, m.gain_high)
+    m = results.measured
+    _by_answers(panel, results, "aicc_gain", m.gain_low, m.gain_high)
     panel.set(ylabel="AICc, wrong law less true", ylim=(-10, 60))
     names = ("softmax from 12 %", "softmax from 27 %", "inertia, no softmax")
     for place, (name, shade) in enumerate(zip(names, SHADE, strict=True)):
         sheet.small_note(panel, 0.17, 0.93 - 0.09 * place, name, color=shade)
 
 
-def _by_answers(panel: Axes, found: Results, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:
+def _by_answers(panel: Axes, results: Results, name: str, low: xarray.DataArray, high: xarray.DataArray) -> None:
     """Predicted lines and measured medians with 90 % ranges over the answers per point, one colour per origin."""
-    answers = found.predicted.answers
+    answers = results.predicted.answers
     for place, shade in enumerate(SHADE):
-        middle = found.measured[name][place]
-        panel.plot(answers, found.predicted[name][place], color=shade, linewidth=1.2)
+        middle = results.measured[name][place]
+        panel.plot(answers, results.predicted[name][place], color=shade, linewidth=1.2)
         shifted = answers * 1.08 ** (place - 1)
         error = [middle - low[place], high[place] - middle]
         panel.errorbar(shifted, middle, error, **(SMALL | {"color": shade, "clip_on": True}))

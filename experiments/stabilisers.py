@@ -67,13 +67,13 @@ def axes(setting: Setting) -> dict[str, Any]:
 def predict(setting: Setting) -> xarray.Dataset:
     """What holds, why not, noise and effective share; fixed points under samplers."""
     place = ("rule", "age")
-    known = {rule: near(setting, rule) for rule in setting.rules if rule in WEIGHTS}
-    told = [(setting, rule, point) for rule, point in known.items()]
-    holds = np.array([[largest_rate(*one, age) for age in setting.ages] for one in told])
-    noise = np.array([[closure(*one, setting.common_rate, age) for age in setting.ages] for one in told])
+    near_points = {rule: near(setting, rule) for rule in setting.rules if rule in WEIGHTS}
+    arguments = [(setting, rule, point) for rule, point in near_points.items()]
+    holds = np.array([[largest_rate(*one, age) for age in setting.ages] for one in arguments])
+    noise = np.array([[closure(*one, setting.common_rate, age) for age in setting.ages] for one in arguments])
     most, low_high = largest_variance(setting), {"0": (0,), "1": (1,), "2.5": (2, 3)}
     at = setting.pattern_rate
-    held = [[np.mean([closure(setting, rule, known[rule], at, n)[0] < most for n in low_high[age]])
+    held = [[np.mean([closure(setting, rule, near_points[rule], at, n)[0] < most for n in low_high[age]])
              for age in setting.pattern_ages] for rule in setting.pattern_rules]  # fmt: skip
     signal = theory.BinarySignal(theory.GroupLaw(), tuple(setting.rewards))
     rewards = [[rest(setting, signal, name, error) for error in setting.errors] for name in setting.corrections]
@@ -86,7 +86,7 @@ def predict(setting: Setting) -> xarray.Dataset:
         "pattern_breaks": (("pattern_rule", "pattern_age"), 1 - np.array(held), PURE),
         "sampler_reward": (("correction", "error"), rewards, REWARD),
     }
-    return xarray.Dataset(values, axes(setting) | {"rule": list(known)})
+    return xarray.Dataset(values, axes(setting) | {"rule": list(near_points)})
 
 
 def rest(setting: Setting, signal: theory.BinarySignal, correction: str, error: float) -> float:
@@ -106,10 +106,10 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     parts |= {f"pattern {rule} {age}": partial(pattern, setting, rule, age)
               for rule in setting.pattern_rules for age in setting.pattern_ages}  # fmt: skip
     parts |= {f"sampler {name}": partial(under_samplers, setting, name) for name in setting.corrections}
-    found = lab.keep_each(parts)
+    measured = lab.keep_each(parts)
     coords = axes(setting)
     kinds = ("rule", "pattern", "sampler")
-    named = {kind: [one for name, one in found.items() if name.startswith(kind)] for kind in kinds}
+    named = {kind: [one for name, one in measured.items() if name.startswith(kind)] for kind in kinds}
     values: dict[str, Any] = {
         name: (("rule", "age", "rate"), np.stack([one[name].values for one in named["rule"]]), unit)
         for name, unit in (("broken", PURE), ("variance", NATS2), ("effective_share", PURE), ("reward", REWARD))
@@ -139,17 +139,17 @@ def resting_learner(setting: Setting, staleness: Any, rule: str, horizon: int) -
     learner = Learner(two_arm(setting.rewards), group_size=setting.group_size)
     theta = detectors.find_fixed_point(learner, "finite_group", setting.kl_weight).rest
     bandit = two_arm(setting.rewards, initial_logits=[float(x) for x in theta])
-    told = {"staleness": staleness, "group_size": setting.group_size, "horizon": horizon}
-    return Learner(bandit, estimator=ESTIMATORS[rule](), **told), float(theta[0] - theta[1])
+    options = {"staleness": staleness, "group_size": setting.group_size, "horizon": horizon}
+    return Learner(bandit, estimator=ESTIMATORS[rule](), **options), float(theta[0] - theta[1])
 
 
 def gaps(setting: Setting, learner: Learner, rate: np.ndarray, age: np.ndarray, steps: int, seeds: int) -> np.ndarray:
     """Logit gap [C, seeds, steps] of sampled runs."""
     count = len(rate)
     stacked = stack_bandits([learner.bandit] * count)
-    told = {name: getattr(learner, name) for name in ("estimator", "staleness", "group_size", "horizon")}
+    options = {name: getattr(learner, name) for name in ("estimator", "staleness", "group_size", "horizon")}
     hyper = Hyper(rate, np.zeros(count), age, np.full(count, setting.kl_weight))
-    return np.asarray(observe(Learner(stacked, **told), "sampled", hyper, gap_of, stacked, times=steps, seeds=seeds))
+    return np.asarray(observe(Learner(stacked, **options), "sampled", hyper, gap_of, stacked, times=steps, seeds=seeds))
 
 
 RISING = 100
@@ -159,24 +159,24 @@ RISING = 100
 def by_age(setting: Setting, rule: str) -> xarray.Dataset:
     """Share of broken runs; variance, effective share and reward over the second half, mean over seeds [age, rate]."""
     learner, centre = resting_learner(setting, Lag(), rule, max(setting.ages))
-    every, found = rates(setting), []
+    every, rows = rates(setting), []
     for age in setting.ages:
         x = gaps(setting, learner, every, np.full(len(every), age), setting.steps, setting.seeds)
         broken = np.any(np.abs(x - centre) > setting.far, axis=2).mean(1)
         old, late = x[..., setting.steps // 2 - age : setting.steps - age], x[..., setting.steps // 2 :]
         reward = expit(late) * setting.rewards[0] + expit(-late) * setting.rewards[1]
         share = effective_share(late, old).mean((1, 2))
-        found.append([broken, late.var(2).mean(1), share, reward.mean((1, 2))])
+        rows.append([broken, late.var(2).mean(1), share, reward.mean((1, 2))])
     names = ("broken", "variance", "effective_share", "reward")
-    each = zip(names, np.moveaxis(np.array(found), 1, 0), strict=True)
+    each = zip(names, np.moveaxis(np.array(rows), 1, 0), strict=True)
     data = xarray.Dataset({name: (("age", "rate"), one) for name, one in each})
     return data.assign(rise=("age", rise(setting, rule, centre)))
 
 
 def rise(setting: Setting, rule: str, centre: float) -> list[float]:
     """Steps [age] from a uniform policy to nine tenths of the way to the reward of the fixed point, common rate."""
-    told = {"staleness": Lag(), "group_size": setting.group_size, "horizon": max(setting.ages)}
-    learner = Learner(two_arm(setting.rewards), estimator=ESTIMATORS[rule](), **told)
+    options = {"staleness": Lag(), "group_size": setting.group_size, "horizon": max(setting.ages)}
+    learner = Learner(two_arm(setting.rewards), estimator=ESTIMATORS[rule](), **options)
     ages, rate = np.array(setting.ages), np.full(len(setting.ages), setting.common_rate)
     p = expit(gaps(setting, learner, rate, ages, RISING, setting.seeds)).mean(1)
     level = 0.5 + 0.9 * (expit(centre) - 0.5)
@@ -206,15 +206,15 @@ def under_samplers(setting: Setting, name: str) -> xarray.Dataset:
     options = {"tis": {"largest": setting.tis_largest}, "icepop": {"low": low, "high": high}}
     correction = CORRECTIONS[name](**options.get(name, {}))
     exact = detectors.find_fixed_point(Learner(two_arm(setting.rewards)), "mean_field", setting.kl_weight).policy[0]
-    found = []
+    rows = []
     for error in setting.errors:
         learner = Learner(two_arm(setting.rewards), sampler=LogitNoise((error / 2, -error / 2)), correction=correction)
         point = detectors.find_fixed_point(learner, "mean_field", setting.kl_weight)
         p, reward = point.policy[0], point.expected_reward if point.exists or point.slides else np.nan
         share = 1.0 if name == "none" else 1 / np.sum(p**2 / drawing(p, error))
-        found.append([reward, share, np.sum(exact * np.log(exact / drawing(exact, error)))])
+        rows.append([reward, share, np.sum(exact * np.log(exact / drawing(exact, error)))])
     names = ("sampler_reward", "sampler_share", "distance")
-    return xarray.Dataset({key: ("error", row) for key, row in zip(names, np.transpose(found), strict=True)})
+    return xarray.Dataset({key: ("error", row) for key, row in zip(names, np.transpose(rows), strict=True)})
 
 
 # Numbers that the claims compare.
@@ -226,8 +226,8 @@ def held(f: Results) -> xarray.DataArray:
     grid = rates(f.setting)
     first = np.where(failed.any(2), np.argmax(failed, axis=2), len(grid))
     step = np.sqrt(grid[1] / grid[0])
-    found = np.append(grid, grid[-1] * grid[1] / grid[0])[first] / step
-    return xarray.DataArray(found, coords={"rule": f.setting.rules, "age": f.setting.ages}, dims=("rule", "age"))
+    largest = np.append(grid, grid[-1] * grid[1] / grid[0])[first] / step
+    return xarray.DataArray(largest, coords={"rule": f.setting.rules, "age": f.setting.ages}, dims=("rule", "age"))
 
 
 def within(f: Results) -> float:
@@ -264,17 +264,17 @@ def pattern_agrees(f: Results) -> float:
 
 def trained(setting: Setting) -> str:
     """What stands above the picture."""
-    told = {"kl_weight": setting.kl_weight, "drift": f"groups of {setting.group_size}"}
-    return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "SGD", **told)
+    options = {"kl_weight": setting.kl_weight, "drift": f"groups of {setting.group_size}"}
+    return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "SGD", **options)
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Two maps: what holds, by rule and age; the bias, by correction and sampler."""
-    sheet.fill(figure, found, (by_rule, by_sampler), height=5.0, lettered=True)
+    sheet.fill(figure, results, (by_rule, by_sampler), height=5.0, lettered=True)
 
 
-def by_rule(panel: Axes, found: Results) -> None:
-    value = held(found)
+def by_rule(panel: Axes, results: Results) -> None:
+    value = held(results)
     cells(panel, np.log2(value.values), [[f"{x:.2g}" for x in row] for row in value.values], "viridis", (-2.3, 4))
     panel.set_yticks(range(len(value.rule)), [WORDS[rule] for rule in value.rule.values])
     panel.set_xticks(range(len(value.age)), [f"{age:g}" for age in value.age.values])
@@ -284,23 +284,23 @@ def by_rule(panel: Axes, found: Results) -> None:
 # Table.
 
 
-def table(found: Results) -> str:
+def table(results: Results) -> str:
     """What each rule buys at one learning rate, by age: noise, effective share, bias, and what it costs in time."""
     head = ("rule", "age", "largest learning rate", "variance / on policy", "effective share", "bias of the reward",
             "steps to 90 % of the rise")  # fmt: skip
-    at, most, rows = found.measured.sel(rate=found.setting.common_rate, method="nearest"), held(found), []
+    at, most, rows = results.measured.sel(rate=results.setting.common_rate, method="nearest"), held(results), []
     base = at.sel(rule="ratio", age=0)
-    for rule in found.setting.rules:
-        for age in [age for age in found.setting.ages if age in SHOWN_AGES]:
+    for rule in results.setting.rules:
+        for age in [age for age in results.setting.ages if age in SHOWN_AGES]:
             one = at.sel(rule=rule, age=age)
             numbers = float(one.variance / base.variance), float(one.effective_share), float(one.reward - base.reward)
             shown = [f"{float(most.sel(rule=rule, age=age)):.2g}", "broken", "", "", ""]
-            if float(one.broken) <= found.setting.broken:
+            if float(one.broken) <= results.setting.broken:
                 rise = "none" if np.isnan(one.rise) else f"{float(one.rise):.1f}"
                 shown[1:] = [f"{numbers[0]:.2f}", f"{numbers[1]:.3f}", f"{numbers[2]:+.3f}", rise]
             rows.append((WORDS[rule], f"{age:g}", *shown))
-    told = f"At learning rate {found.setting.common_rate:g}; the largest learning rate is that of the map."
-    return "\n".join([*claims.grid(head, rows), "", told])
+    note = f"At learning rate {results.setting.common_rate:g}; the largest learning rate is that of the map."
+    return "\n".join([*claims.grid(head, rows), "", note])
 
 
 SHOWN_AGES = (1, 4, 32)

@@ -123,10 +123,12 @@ def _one_class(setting: Setting, place: int) -> xarray.Dataset:
     unit = (1 - cells.momentum) / (cells.refresh_interval * np.array(stiffness))
     rates = unit[:, None] * np.geomspace(setting.scan.start, setting.scan.stop, setting.scan.num)
     many = detectors.stack_bandits(bandits)
-    found = detectors.learning_rate_boundary(
+    boundary = detectors.learning_rate_boundary(
         moving, "mean_field", cells, np.stack(theta), np.stack(along), rates, bandits=many
     )
-    return xarray.Dataset({"stiffness": ("bandit", stiffness, STIFFNESS), "threshold": ("bandit", found.value, RATE)})
+    return xarray.Dataset(
+        {"stiffness": ("bandit", stiffness, STIFFNESS), "threshold": ("bandit", boundary.value, RATE)}
+    )
 
 
 # Picture.
@@ -141,10 +143,10 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Thresholds on the diagonal; relative errors below."""
     axes = sheet.panels(figure, 2, height=4.4, sizes=(2, 1))
-    predicted, measured = found.predicted.threshold, found.measured.threshold
+    predicted, measured = results.predicted.threshold, results.measured.threshold
     ends = np.array([predicted.min() / 2, predicted.max() * 2])
     axes[0].plot(ends, ends, **s.EXACT | {"linewidth": 1.2, "zorder": 1})
     error = np.abs(measured / predicted - 1)

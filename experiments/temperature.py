@@ -98,8 +98,8 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
     """The threshold, then sampled runs at shares of it."""
     n, mu = np.array(setting.loops.refresh_interval), np.array(setting.loops.momentum)
     learner = Learner(two_arm(REWARDS), advantage=ADVANTAGES["dr_grpo"](), group_size=setting.group_size)
-    found = lab.keep("threshold", lambda: _threshold(setting, learner, n, mu))
-    threshold, theta = found["threshold"].values, found["theta"].values
+    measured = lab.keep("threshold", lambda: _threshold(setting, learner, n, mu))
+    threshold, theta = measured["threshold"].values, measured["theta"].values
 
     def runs(shares: list[float], reuse: bool) -> xarray.Dataset:
         trained = Learner(learner.bandit, advantage=learner.advantage, group_size=setting.group_size, batch_reuse=reuse)
@@ -130,8 +130,8 @@ def _threshold(setting: Setting, learner: Learner, n: np.ndarray, mu: np.ndarray
     cells = Hyper(np.ones(len(n)), mu, n, np.full(len(n), setting.kl_weight))
     scan = np.geomspace(setting.scan.start, setting.scan.stop, setting.scan.num) * ((1 - mu) / n)[:, None]
     theta, direction = np.tile(point.rest, (len(n), 1)), detectors.generic_direction(point.basis)
-    found = detectors.learning_rate_boundary(learner, "finite_group", cells, theta, direction, scan)
-    return xarray.Dataset({"threshold": ("loop", found.value), "theta": ("logit", point.rest)})
+    boundary = detectors.learning_rate_boundary(learner, "finite_group", cells, theta, direction, scan)
+    return xarray.Dataset({"threshold": ("loop", boundary.value), "theta": ("logit", point.rest)})
 
 
 # Numbers that the claims compare.
@@ -158,17 +158,17 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Three panels: reuse, growth, lead."""
-    sheet.fill(figure, found, (_draw_reuse, _draw_growth, _draw_lead), height=7.2)
+    sheet.fill(figure, results, (_draw_reuse, _draw_growth, _draw_lead), height=7.2)
 
 
-def _loops(found: Results, momentum: float) -> np.ndarray:
-    return np.flatnonzero(found.predicted.momentum.values == momentum)
+def _loops(results: Results, momentum: float) -> np.ndarray:
+    return np.flatnonzero(results.predicted.momentum.values == momentum)
 
 
-def _intervals(axis: Axes, found: Results) -> None:
-    ticks = sorted(set(found.predicted.refresh_interval.values.tolist()))
+def _intervals(axis: Axes, results: Results) -> None:
+    ticks = sorted(set(results.predicted.refresh_interval.values.tolist()))
     axis.set_xscale("log", base=2)
     axis.set_xticks(ticks, [str(t) for t in ticks])
     axis.set_xlabel("refresh interval N (steps)")
@@ -178,16 +178,16 @@ def _key(axis: Axes, x: float, y: float) -> None:
     sheet.note(axis, x, y, "lines: predicted\ncircles: measured")
 
 
-def _draw_reuse(axis: Axes, found: Results) -> None:
-    shares = found.predicted.reused_share.values
+def _draw_reuse(axis: Axes, results: Results) -> None:
+    shares = results.predicted.reused_share.values
     axis.axhline(1, **style.LAW)
     for momentum, colour in COLOURS.items():
-        mine = _loops(found, momentum)
-        n = found.predicted.refresh_interval.values[mine]
+        mine = _loops(results, momentum)
+        n = results.predicted.refresh_interval.values[mine]
         for place, share in enumerate(shares):
-            line = found.predicted.reuse_per_interval.values[mine, place]
+            line = results.predicted.reuse_per_interval.values[mine, place]
             axis.plot(n, line, color=colour, linewidth=1.3)
-            axis.plot(n, found.measured.reuse_per_interval.values[mine, place], **style.MEASURED | {"color": colour})
+            axis.plot(n, results.measured.reuse_per_interval.values[mine, place], **style.MEASURED | {"color": colour})
             if momentum > 0:
                 axis.annotate(
                     f"{share:g}", (n[-1], line[-1]), (5, -2), textcoords="offset points", color=colour, fontsize=7
@@ -195,23 +195,23 @@ def _draw_reuse(axis: Axes, found: Results) -> None:
     sheet.note(axis, 0.03, 0.05, r"$\mu$ = 0.9, at these shares" "\nof the threshold", color=style.VERMILION)
     sheet.note(axis, 0.03, 0.93, r"$\mu$ = 0: N-fold at every share", color=style.BLUE)
     _key(axis, 0.03, 0.24)
-    _intervals(axis, found)
+    _intervals(axis, results)
     axis.set(ylabel="variance, reused / fresh / N", ylim=(0.35, 1.2))
-    axis.set_xlim(0.8, 2 * max(found.predicted.refresh_interval.values))
+    axis.set_xlim(0.8, 2 * max(results.predicted.refresh_interval.values))
     axis.set_title("One batch for a block: N-fold variance")
 
 
-def _draw_growth(axis: Axes, found: Results) -> None:
+def _draw_growth(axis: Axes, results: Results) -> None:
     for momentum, colour in COLOURS.items():
-        loop = _loops(found, momentum)[-1 if momentum else 0]
-        n = int(found.predicted.refresh_interval[loop])
-        axis.plot(found.predicted.fine_share, found.predicted.growth_line[loop], color=colour, linewidth=1.6)
-        axis.plot(found.measured.share, found.measured.growth[loop], **style.MEASURED | {"color": colour})
-        high = float(found.predicted.growth_line[loop, -1])
-        x, y = (0.87, high) if momentum else (0.97, 0.72 * found.setting.warning)
+        loop = _loops(results, momentum)[-1 if momentum else 0]
+        n = int(results.predicted.refresh_interval[loop])
+        axis.plot(results.predicted.fine_share, results.predicted.growth_line[loop], color=colour, linewidth=1.6)
+        axis.plot(results.measured.share, results.measured.growth[loop], **style.MEASURED | {"color": colour})
+        high = float(results.predicted.growth_line[loop, -1])
+        x, y = (0.87, high) if momentum else (0.97, 0.72 * results.setting.warning)
         axis.text(x, y, f"N = {n}, $\\mu$ = {momentum:g}", color=colour, ha="right", va="center", fontsize=7)
-    axis.axhline(found.setting.warning, color=style.GREY, linewidth=0.8)
-    axis.text(0.08, 1.06 * found.setting.warning, "warning", color=style.GREY, fontsize=7)
+    axis.axhline(results.setting.warning, color=style.GREY, linewidth=0.8)
+    axis.text(0.08, 1.06 * results.setting.warning, "warning", color=style.GREY, fontsize=7)
     axis.axvline(1, color=style.GREY, linewidth=0.8, linestyle=":")
     axis.set(yscale="log", xlim=(0.05, 1.02), xlabel="learning rate / threshold")
     axis.set_ylabel("variance / learning rate (1 at 0.1)")
@@ -219,19 +219,19 @@ def _draw_growth(axis: Axes, found: Results) -> None:
     _key(axis, 0.03, 0.8)
 
 
-def _draw_lead(axis: Axes, found: Results) -> None:
+def _draw_lead(axis: Axes, results: Results) -> None:
     for momentum, colour in COLOURS.items():
-        mine = _loops(found, momentum)
-        n = found.predicted.refresh_interval.values[mine]
-        axis.plot(n, found.predicted.lead.values[mine], color=colour, linewidth=1.6)
-        axis.plot(n, found.measured.lead.values[mine], **style.MEASURED | {"color": colour})
-        last = float(found.predicted.lead.values[mine[-1]])
+        mine = _loops(results, momentum)
+        n = results.predicted.refresh_interval.values[mine]
+        axis.plot(n, results.predicted.lead.values[mine], color=colour, linewidth=1.6)
+        axis.plot(n, results.measured.lead.values[mine], **style.MEASURED | {"color": colour})
+        last = float(results.predicted.lead.values[mine[-1]])
         axis.annotate(
             f"$\\mu$ = {momentum:g}", (n[-1], last), (5, -2), textcoords="offset points", color=colour, fontsize=7
         )
-    _intervals(axis, found)
+    _intervals(axis, results)
     axis.set(ylabel="lead (share of the threshold)", ylim=(0, 0.75))
-    axis.set_xlim(0.8, 2.6 * max(found.predicted.refresh_interval.values))
+    axis.set_xlim(0.8, 2.6 * max(results.predicted.refresh_interval.values))
     axis.set_title("Lead of the warning")
     _key(axis, 0.03, 0.05)
 

@@ -219,18 +219,20 @@ def _curvature(setting: Setting) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def gain_times_std(found: Results) -> np.ndarray:
+def gain_times_std(results: Results) -> np.ndarray:
     """Mean of measured gain x std in each quarter of the problems, sorted by their std [4]."""
-    std = found.predicted.mean_std.values
-    return np.array([np.mean((found.measured.gain.values * std)[part]) for part in np.array_split(np.argsort(std), 4)])
+    std = results.predicted.mean_std.values
+    return np.array(
+        [np.mean((results.measured.gain.values * std)[part]) for part in np.array_split(np.argsort(std), 4)]
+    )
 
 
-def curvature_constant(found: Results) -> float:
+def curvature_constant(results: Results) -> float:
     """Curvature over J (1-J)(1-2J), the one farthest from the prediction; near J = 1/2 both vanish."""
-    success = found.measured.success
+    success = results.measured.success
     shape = (success * (1 - success) * (1 - 2 * success)).where(abs(success - 0.5) > 0.02)
-    predicted = float(found.predicted.curvature_constant)
-    return predicted * farthest_from_one(found.measured.curvature, shape * predicted)
+    predicted = float(results.predicted.curvature_constant)
+    return predicted * farthest_from_one(results.measured.curvature, shape * predicted)
 
 
 # Picture.
@@ -243,10 +245,10 @@ def trained(setting: Setting) -> str:
     return sheet.trained(prompts, "GRPO with and without std", "SGD, on-policy", kl_weight=0, drift=drift)
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Gains, speed by stage, curvature, equal budget."""
     a, b, c, d, e, f = sheet.panels(figure, 6, height=6.6, across=2)
-    predicted, measured = found.predicted, found.measured
+    predicted, measured = results.predicted, results.measured
     ends = np.array([2.0, float(np.nanmax(measured.gain)) + 0.1])
     points: s.Look = {"fmt": "o", "color": s.BLACK, "markersize": 2.2, "elinewidth": 0.6, "markeredgewidth": 0.5}
     gains = (a, predicted.gain, "gain of the mean flow", s.EXACT), (b, 1 / measured.mean_std, "1/mean std", s.LAW)
@@ -258,8 +260,8 @@ def draw(figure: Figure, found: Results) -> None:
     b.set_title("\u2717 1/std does not", fontsize=7, color=s.VERMILION)
     _draw_stages(c, predicted, measured)
     _draw_curvature(d, predicted, measured)
-    _draw_budget(e, found, 0)
-    _draw_budget(f, found, -1)
+    _draw_budget(e, results, 0)
+    _draw_budget(f, results, -1)
 
 
 def _draw_curvature(panel: Axes, predicted: xarray.Dataset, measured: xarray.Dataset) -> None:
@@ -287,27 +289,27 @@ def _draw_stages(panel: Axes, predicted: xarray.Dataset, measured: xarray.Datase
     panel.set_title("Overlapping prompts lose\nthe gain in the middle", fontsize=7)
 
 
-def _draw_budget(panel: Axes, found: Results, condition: int) -> None:
+def _draw_budget(panel: Axes, results: Results, condition: int) -> None:
     looks = {0.0: (s.BLACK, "o", "mean only"), 0.5: (s.GREEN, "^", r"/ std$^{1/2}$"), 1.0: (s.BLUE, "s", "/ std")}
-    fair, powers = found.setting.fair, list(found.measured.power.values)
+    fair, powers = results.setting.fair, list(results.measured.power.values)
     for i, power in enumerate(powers):
         color, marker, name = looks[float(power)]
-        curve = found.measured.final.sel(power=power).isel(condition=condition)
+        curve = results.measured.final.sel(power=power).isel(condition=condition)
         panel.plot(curve.rate, curve, "-", marker=marker, color=color, markersize=2.8, linewidth=1)
         sheet.small_note(panel, 0.5, 0.04 + 0.1 * i, name, color=color, ha="center")
     where = "Orthogonal prompts" if condition == 0 else f"Overlap {fair.overlap[condition]:g}, conflict"
     panel.set_title(f"{where}:\nequal at the best rates", fontsize=7)
     panel.set(xscale="log", ylabel="reward, equal budget")
     panel.set_xlabel("learning rate\n[logits / unit gradient]", fontsize=7)
-    sheet.ticks_at(panel.xaxis, found.setting.fair.rates[::2])
+    sheet.ticks_at(panel.xaxis, results.setting.fair.rates[::2])
 
 
 # Table below the claims.
 
 
-def table(found: Results) -> str:
+def table(results: Results) -> str:
     """Correlations and slopes, and the comparison at equal budget."""
-    predicted, measured, fair = found.predicted, found.measured, found.setting.fair
+    predicted, measured, fair = results.predicted, results.measured, results.setting.fair
     rows: list[tuple[str, ...]] = []
     for name, x in (("that of the mean flow", predicted.gain), ("1/average within-prompt std", 1 / measured.mean_std)):
         slope, error, correlation, spread = slope_and_correlation(x.values, measured.gain.values)

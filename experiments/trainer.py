@@ -146,8 +146,8 @@ def _stiffness(setting: Setting, start: Any, kl: str, adam: bool) -> tuple[Any, 
             rows_per_forward=4 * setting.group_size,
             tolerance=1e-2,
         )
-        found = probe.measure()
-    return found.stiffness, found.loop.momentum, found.loop.convention
+        reading = probe.measure()
+    return reading.stiffness, reading.loop.momentum, reading.loop.convention
 
 
 def _predicted(k: Any, momentum: float, convention: str, updates: int) -> list[float]:
@@ -156,8 +156,8 @@ def _predicted(k: Any, momentum: float, convention: str, updates: int) -> list[f
     def threshold(value: float) -> float:
         share = value / k.value
         loop = theory.LinearLoop(k.fresh * share, k.stale * share, momentum, "refresh", convention)
-        found = theory.first_unstable_learning_rate(loop, updates).value
-        return math.nan if found is None else found
+        crossing = theory.first_unstable_learning_rate(loop, updates).value
+        return math.nan if crossing is None else crossing
 
     spread = 2 * k.standard_error
     ends = [threshold(k.value - spread), threshold(k.value + spread)]
@@ -196,8 +196,10 @@ def edge(setting: Setting, case: Case, far_at: Callable[[float], float]) -> xarr
         place = (low + high) // 2
         far[place] = far_at(float(rates[place]))
         low, high = (low, place) if far[place] > setting.far else (place, high)
-    found = math.sqrt(rates[high - 1] * rates[high]) if 0 < high < len(rates) else math.nan
-    return xarray.Dataset({"threshold": ((), found, RATE), "farthest": ("run", far, ONE), "rate": ("run", rates, RATE)})
+    middle = math.sqrt(rates[high - 1] * rates[high]) if 0 < high < len(rates) else math.nan
+    return xarray.Dataset(
+        {"threshold": ((), middle, RATE), "farthest": ("run", far, ONE), "rate": ("run", rates, RATE)}
+    )
 
 
 def length(setting: Setting, case: Case) -> int:
@@ -230,9 +232,9 @@ def trained(setting: Setting) -> str:
     return sheet.trained("tiny Qwen2", about, kl_weight=setting.beta, drift=f"groups of {setting.group_size}")
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Thresholds against N; measured over predicted of every case."""
-    sheet.fill(figure, found, (_thresholds, _ratios), height=5.2)
+    sheet.fill(figure, results, (_thresholds, _ratios), height=5.2)
 
 
 def _against_n(kl: str, cases: Iterable[str]) -> list[str]:
@@ -240,14 +242,14 @@ def _against_n(kl: str, cases: Iterable[str]) -> list[str]:
     return [str(name) for name in cases if CASES[str(name)] == Case(kl, CASES[str(name)].iterations)]
 
 
-def _thresholds(panel: Axes, found: Results) -> None:
+def _thresholds(panel: Axes, results: Results) -> None:
     names = {"loss": "KL in the loss (TRL)", "reward": "KL in the reward"}
     for kl, (marker, colour) in LOOKS.items():
-        mine = found.predicted.sel(case=_against_n(kl, found.setting.cases))
+        mine = results.predicted.sel(case=_against_n(kl, results.setting.cases))
         panel.fill_between(mine.updates, mine.low, mine.high, color=colour, alpha=0.2, linewidth=0)
         panel.plot(mine.updates, mine.threshold, color=colour, linewidth=1.2)
         look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 5}
-        panel.plot(mine.updates, found.measured.threshold.sel(case=mine.case), **look, label=names[kl])
+        panel.plot(mine.updates, results.measured.threshold.sel(case=mine.case), **look, label=names[kl])
     panel.set(xscale="log", yscale="log", xlabel="updates $N$ per rollout batch", xlim=(0.9, 4.45))
     panel.set_ylabel("learning rate at which a run leaves\n[squared parameter per unit of loss]")
     sheet.ticks_at(panel.xaxis, (1, 2, 4))
@@ -255,11 +257,11 @@ def _thresholds(panel: Axes, found: Results) -> None:
     panel.legend(loc="lower left", title="marker: measured\nline, band: probe, 2 s.e.", fontsize=7, title_fontsize=7)
 
 
-def _ratios(panel: Axes, found: Results) -> None:
-    over = (found.measured.threshold / found.predicted.threshold).values
-    names = [str(name) for name in found.setting.cases]
+def _ratios(panel: Axes, results: Results) -> None:
+    over = (results.measured.threshold / results.predicted.threshold).values
+    names = [str(name) for name in results.setting.cases]
     words = [WORDS.get(name, f"{CASES[name].kl}, N = {CASES[name].iterations}") for name in names]
-    allowed = 1 + _allowed(found)
+    allowed = 1 + _allowed(results)
     panel.axvspan(1 / allowed, allowed, color="0.88", linewidth=0)
     panel.axvline(1, color=s.BLACK, linewidth=1)
     for place, (name, ratio) in enumerate(zip(names, over, strict=True)):
@@ -275,18 +277,18 @@ def _ratios(panel: Axes, found: Results) -> None:
 # Table and claims.
 
 
-def table(found: Results) -> str:
+def table(results: Results) -> str:
     """Every case with its stiffness, its prediction, and what was measured."""
     head = "| case | N | K (2 s.e.) | fresh | stale | predicted | measured | measured / predicted | runs |"
     lines = [head, "|---|---|---|---|---|---|---|---|---|"]
-    for name in found.setting.cases:
-        p, m = found.predicted.sel(case=name), found.measured.sel(case=name)
+    for name in results.setting.cases:
+        p, m = results.predicted.sel(case=name), results.measured.sel(case=name)
         k = f"{float(p.stiffness):.3g} ± {2 * float(p.stiffness_std):.2g}"
         runs = int(np.isfinite(m.farthest).sum())
         numbers = " | ".join(f"{float(one):.3g}" for one in (p.fresh, p.stale, p.threshold, m.threshold))
         ratio = float(m.threshold / p.threshold)
         lines.append(f"| {name} | {int(p.updates)} | {k} | {numbers} | {ratio:.2f} | {runs} |")
-    return "\n".join([*lines, "", f"Runs in all: {int(np.isfinite(found.measured.farthest).sum())}."])
+    return "\n".join([*lines, "", f"Runs in all: {int(np.isfinite(results.measured.farthest).sum())}."])
 
 
 def _slope(kl: str, side: xarray.Dataset) -> float:

@@ -110,17 +110,17 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Two panels, one per advantage: mean over the tasks at both group sizes."""
     panels = figure.subplots(1, 2, sharey=True)
-    small, large = found.measured.group.values
+    small, large = results.measured.group.values
     looks = {small: (s.VERMILION, "s"), large: (s.BLUE, "o")}
-    for panel, name in zip(panels, found.measured.advantage.values, strict=True):
+    for panel, name in zip(panels, results.measured.advantage.values, strict=True):
         for group, (color, marker) in looks.items():
             here = {"advantage": name, "group": group}
-            line = found.predicted.held_out.sel(here).mean("task")
+            line = results.predicted.held_out.sel(here).mean("task")
             panel.plot(line.time, line, color=color, linewidth=1.4, linestyle="-" if group == large else (0, (4, 2)))
-            seen = found.measured.held_out.sel(here).mean("task")[2 if group == large else 0 :: 4]
+            seen = results.measured.held_out.sel(here).mean("task")[2 if group == large else 0 :: 4]
             panel.plot(seen.time, seen, marker, color=color, markersize=3.4, markerfacecolor="white")
         panel.set(title=sheet.ADVANTAGES[str(name)], xlabel="steps")
     panels[0].set_ylabel("success on held-out tasks")

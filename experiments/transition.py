@@ -134,9 +134,9 @@ def measure(setting: Setting, lab: Lab) -> xarray.Dataset:
             cells = _cells(kappa / report.largest, mu, lag, setting)
             theta = np.tile(point.rest, (len(mu), 1))
             series = displacement(here, "mean_field", cells, theta, *mode)
-            found = np.array([from_poles(fit_poles(row, 2)) for row in series])
-            values[f"damping_ratio_{sweep}"][1].append(found[:, 0])
-            values[f"frequency_{sweep}"][1].append(found[:, 1])
+            poles = np.array([from_poles(fit_poles(row, 2)) for row in series])
+            values[f"damping_ratio_{sweep}"][1].append(poles[:, 0])
+            values[f"frequency_{sweep}"][1].append(poles[:, 1])
         mu = np.array(setting.onset_momentum)
         theta = np.tile(point.rest, (len(mu), 1))
         cells = _cells(np.ones(len(mu)), mu, lag, setting)
@@ -202,14 +202,14 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Trajectories; damping ratio and frequency against learning rate and momentum."""
     figure.set_figheight(4.8)
     axes = figure.subplot_mosaic([["t", "t"], ["dk", "dm"], ["fk", "fm"]], height_ratios=(1.2, 1, 1))
-    _draw_trajectories(axes["t"], found)
+    _draw_trajectories(axes["t"], results)
     for letter, sweep in (("k", "kappa"), ("m", "momentum")):
         for row, quantity in (("d", "damping_ratio"), ("f", "frequency")):
-            _draw_sweep(axes[row + letter], found, quantity, sweep)
+            _draw_sweep(axes[row + letter], results, quantity, sweep)
         axes["d" + letter].set(yscale="log", ylim=(0.04, 8))
         axes["d" + letter].tick_params(labelbottom=False)
         axes["f" + letter].set_ylim(0, 0.32)
@@ -218,37 +218,37 @@ def draw(figure: Figure, found: Results) -> None:
         panel.tick_params(labelleft=False)
     axes["dk"].set_ylabel("damping ratio")
     axes["fk"].set_ylabel("frequency (rad/step)")
-    axes["fk"].set_xlabel(r"$\eta K$ at $\mu$ = " + f"{found.setting.momentum:g}")
-    axes["fm"].set_xlabel(r"$\mu$ at $\eta K$ = " + f"{found.setting.fixed_kappa:g}")
+    axes["fk"].set_xlabel(r"$\eta K$ at $\mu$ = " + f"{results.setting.momentum:g}")
+    axes["fm"].set_xlabel(r"$\mu$ at $\eta K$ = " + f"{results.setting.fixed_kappa:g}")
     sheet.note(axes["dk"], 0.03, 0.06, "lag 0", color=COLOURS[0])
     sheet.note(axes["dk"], 0.03, 0.22, "lag 4", color=COLOURS[1])
     sheet.note(axes["dm"], 0.97, 0.97, "dashed: predicted\nby the oscillator", ha="right", va="top")
 
 
-def _draw_trajectories(panel: Axes, found: Results) -> None:
+def _draw_trajectories(panel: Axes, results: Results) -> None:
     every = slice(None, None, 3)
     for place, (regime, (label, colour)) in enumerate(REGIMES.items()):
         predicted, measured = (
-            found.predicted.trajectory.sel(regime=regime),
-            found.measured.trajectory.sel(regime=regime),
+            results.predicted.trajectory.sel(regime=regime),
+            results.measured.trajectory.sel(regime=regime),
         )
         panel.plot(predicted.step, predicted, **s.EXACT | {"color": colour, "linewidth": 1.2})
         look = s.MEASURED | {"color": colour, "markersize": 2.6, "markeredgewidth": 0.7}
         panel.plot(measured.step[every], measured[every], **look)
-        name = f"{label}, " + rf"$\eta K$ = {found.setting.trajectories[regime]:.2g}"
+        name = f"{label}, " + rf"$\eta K$ = {results.setting.trajectories[regime]:.2g}"
         sheet.note(panel, 0.98, 0.98 - 0.085 * place, name, color=colour, ha="right", va="top")
     panel.axhline(0, color=s.GREY, linewidth=0.6, zorder=0)
     key = "lines: predicted exactly, circles: measured"
     sheet.note(panel, 0.98, 0.03, key, ha="right")
-    panel.set(xlabel="step", ylabel="displacement / first", xlim=(0, found.setting.steps), ylim=(-0.9, 1.35))
+    panel.set(xlabel="step", ylabel="displacement / first", xlim=(0, results.setting.steps), ylim=(-0.9, 1.35))
 
 
-def _draw_sweep(panel: Axes, found: Results, quantity: str, sweep: str) -> None:
+def _draw_sweep(panel: Axes, results: Results, quantity: str, sweep: str) -> None:
     name = f"{quantity}_{sweep}"
-    for lag, colour in zip(found.setting.lags, COLOURS, strict=True):
+    for lag, colour in zip(results.setting.lags, COLOURS, strict=True):
         exact, law, measured = (
             one.sel(lag=lag)
-            for one in (found.predicted[name], found.predicted[f"oscillator_{name}"], found.measured[name])
+            for one in (results.predicted[name], results.predicted[f"oscillator_{name}"], results.measured[name])
         )
         x = exact[sweep]
         panel.plot(x, law.where(law > 0), **s.LAW | {"color": colour, "linewidth": 0.9})
@@ -256,7 +256,7 @@ def _draw_sweep(panel: Axes, found: Results, quantity: str, sweep: str) -> None:
         panel.plot(x, measured.where(measured > 0), **s.MEASURED | {"color": colour, "markersize": 2.8})
     if quantity == "damping_ratio":
         panel.axhline(1, color=s.GREY, linewidth=0.6, zorder=0)
-    first, last = found.predicted[sweep].values[[0, -1]]
+    first, last = results.predicted[sweep].values[[0, -1]]
     if sweep == "kappa":
         panel.set(xscale="log", xlim=(first / 1.2, last * 1.2))
         sheet.ticks_at(panel.xaxis, (0.001, 0.01))

@@ -81,14 +81,14 @@ def _one_model(model: str, setting: Setting) -> xarray.Dataset:
     scan = setting.learning_rate
     rates = np.geomspace(scan.start, scan.stop, scan.num)
     here = (learner, "mean_field", cells, np.tile(point.rest, (momentum.size, 1)))
-    found = {
+    boundaries = {
         "onset": detectors.learning_rate_onset(*here, *mode, rates),
         "overshoot": first_overshoot(*here, *mode, rates),
         "threshold": detectors.learning_rate_boundary(*here, mode[0], rates),
     }
     dims = ("model", "momentum", "refresh_interval")
     coords = {"model": [model], "momentum": setting.momentum, "refresh_interval": setting.refresh_interval}
-    values = {name: (dims, one.value.reshape(1, *momentum.shape), RATE) for name, one in found.items()}
+    values = {name: (dims, one.value.reshape(1, *momentum.shape), RATE) for name, one in boundaries.items()}
     return xarray.Dataset(values, coords)
 
 
@@ -102,14 +102,14 @@ def trained(setting: Setting) -> str:
     return sheet.trained(sheet.two_arms(setting.rewards), "GRPO with std", "heavy ball", kl_weight=setting.kl_weight)
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """Ratios to the law of model A at both momenta."""
-    momenta = found.setting.momentum
+    momenta = results.setting.momentum
     axes = figure.subplots(len(momenta), 1, sharex=True)
     figure.set_figheight(3.8)
     for row, panel in enumerate(axes):
         place: dict[str, Any] = {"model": "refresh", "momentum": momenta[row]}
-        predicted, measured = found.predicted.sel(place), found.measured.sel(place)
+        predicted, measured = results.predicted.sel(place), results.measured.sel(place)
         n, law = predicted.refresh_interval.values, predicted.law
         panel.axhline(1.0, **s.LAW)
         panel.plot(n, predicted.threshold / law, **s.EXACT)

@@ -42,8 +42,8 @@ ONE, STEPS = {"units": "1"}, {"units": "steps"}
 
 def axes(setting: Setting) -> dict:
     """Names of the variants that are compared."""
-    known: dict[str, Iterable[str]] = {"advantages": ADVANTAGES, "estimators": ESTIMATORS, "staleness": STALENESS}
-    names = {key: list(every) if setting[key] == "all" else setting[key] for key, every in known.items()}
+    defaults: dict[str, Iterable[str]] = {"advantages": ADVANTAGES, "estimators": ESTIMATORS, "staleness": STALENESS}
+    names = {key: list(every) if setting[key] == "all" else setting[key] for key, every in defaults.items()}
     return dict(zip(("advantage", "estimator", "staleness"), names.values(), strict=True))
 
 
@@ -226,9 +226,9 @@ def _groups(setting: Setting, rest: xarray.Dataset) -> xarray.Dataset:
 # Numbers that the claims compare.
 
 
-def loops(found: Results, has_threshold: int) -> float:
+def loops(results: Results, has_threshold: int) -> float:
     """How many distinct linear loops that are predicted a threshold (1) or none (0) have variants that all agree."""
-    predicted, measured = found.predicted, found.measured
+    predicted, measured = results.predicted, results.measured
     dims = predicted.has_threshold.dims
     seen, exact = (one.first_interval.transpose(*dims).values for one in (measured, predicted))
     agree = np.abs(seen - exact) < 0.5 if has_threshold else np.isnan(seen)
@@ -236,9 +236,9 @@ def loops(found: Results, has_threshold: int) -> float:
     return float(sum(agree[wanted & (loop == one)].all() for one in np.unique(loop[wanted])))
 
 
-def frozen_ratio(found: Results, name: str) -> float:
+def frozen_ratio(results: Results, name: str) -> float:
     """Measured over predicted with estimator `frozen`, at the advantage where it is farthest from 1."""
-    return farthest_from_one(found.measured[name].sel(estimator="frozen"), found.predicted[name])
+    return farthest_from_one(results.measured[name].sel(estimator="frozen"), results.predicted[name])
 
 
 # Picture.
@@ -257,19 +257,19 @@ def trained(setting: Setting) -> str:
     )
 
 
-def draw(figure: Figure, found: Results) -> None:
+def draw(figure: Figure, results: Results) -> None:
     """First unstable intervals of all groups of variants that have them in common; what G does to mean curves."""
-    groups = alike(found)
-    high = 0.8 + 0.3 * len(groups), 0.5 + 0.19 * found.measured.sizes["advantage"]
+    groups = alike(results)
+    high = 0.8 + 0.3 * len(groups), 0.5 + 0.19 * results.measured.sizes["advantage"]
     left, right = sheet.panels(figure, 2, height=0.6 + sum(high), sizes=high)
-    _draw_intervals(left, found, groups)
-    _draw_shifts(right, found)
+    _draw_intervals(left, results, groups)
+    _draw_shifts(right, results)
     figure.legend(*left.get_legend_handles_labels(), loc="outside lower center", ncols=3)
 
 
-def alike(found: Results) -> list[tuple[str, np.ndarray]]:
+def alike(results: Results) -> list[tuple[str, np.ndarray]]:
     """(which variants, first unstable interval by staleness model): all that have their intervals in common."""
-    table = found.measured.first_interval.transpose("estimator", "advantage", "staleness")
+    table = results.measured.first_interval.transpose("estimator", "advantage", "staleness")
     groups: dict[tuple[float, ...], dict[str, list[str]]] = {}
     for estimator in table.estimator.values:
         for advantage in table.advantage.values:
@@ -285,12 +285,12 @@ def alike(found: Results) -> list[tuple[str, np.ndarray]]:
     return sorted(rows, key=lambda row: tuple(row[1]))
 
 
-def _draw_intervals(panel: Axes, found: Results, groups: list[tuple[str, np.ndarray]]) -> None:
-    names = list(found.measured.staleness.values)
-    last = max(float(max(intervals(found.setting, name))) for name in names)
+def _draw_intervals(panel: Axes, results: Results, groups: list[tuple[str, np.ndarray]]) -> None:
+    names = list(results.measured.staleness.values)
+    last = max(float(max(intervals(results.setting, name))) for name in names)
     none = 1.25 * last
     panel.axvspan(1.12 * last, 1.4 * last, color="#EFEFEF", linewidth=0)
-    panel.axvline(found.setting.law_interval, **s.LAW, label="the law")
+    panel.axvline(results.setting.law_interval, **s.LAW, label="the law")
     for k, name in enumerate(names):
         colour, marker = LOOKS.get(name, OTHER)
         look = s.MEASURED | {"color": colour, "marker": marker}
@@ -306,8 +306,8 @@ def _draw_intervals(panel: Axes, found: Results, groups: list[tuple[str, np.ndar
     panel.text(none, -0.6, "none", ha="center", va="center", fontsize=7)
 
 
-def _draw_shifts(panel: Axes, found: Results) -> None:
-    shift, size = found.measured.curve_difference, found.setting.group_size
+def _draw_shifts(panel: Axes, results: Results) -> None:
+    shift, size = results.measured.curve_difference, results.setting.group_size
     names = list(shift.advantage.values)
     kinds = {"frozen": (s.BLUE, "o"), "uncorrected": (s.VERMILION, "s")}
     for estimator in shift.estimator.values:
@@ -325,9 +325,9 @@ def _draw_shifts(panel: Axes, found: Results) -> None:
 # Table below the claims.
 
 
-def table(found: Results) -> str:
+def table(results: Results) -> str:
     """Every advantage and estimator: thresholds, dependence on G, temperature, late times, failure."""
-    measured, predicted, law = found.measured, found.predicted, found.setting.law_interval
+    measured, predicted, law = results.measured, results.predicted, results.setting.law_interval
     outcomes = measured.outcome.attrs["names"].split()
     names = list(measured.staleness.values)
     head = ["advantage", "estimator", "fresh", "stale", *(f"{name} (exact)" for name in names)]
@@ -342,8 +342,8 @@ def table(found: Results) -> str:
             cells = [advantage, estimator, *(f"{round(float(x), 3) + 0.0:.3f}" for x in (row.fresh, row.stale))]
             for name in names:
                 seen, exact = (float(x.first_interval.sel(staleness=name)) for x in (row, theirs))
-                known = np.isfinite(float(theirs.has_threshold.sel(staleness=name)))
-                cells.append(f"{_interval(seen)} ({_interval(exact) if known else '?'})")
+                finite = np.isfinite(float(theirs.has_threshold.sel(staleness=name)))
+                cells.append(f"{_interval(seen)} ({_interval(exact) if finite else '?'})")
             late = float(row.late_exponent)
             cells += [f"{float(row.curve_difference):.4f}", f"{float(row.temperature):.3f}"]
             cells += [f"t^{late:.2f}" if abs(late) < 20 else "no power"]

@@ -78,8 +78,8 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter] | None:
 def _momentum_of(name: str) -> str | None:
     """What an optimiser of optax calls its momentum, or None if it has none."""
     parameters = _parameters(name) or {}
-    known = (_MOMENTUM_OF.get(name, ""), *_MOMENTUM_NAMES)
-    return next((argument for argument in known if argument in parameters), None)
+    names = (_MOMENTUM_OF.get(name, ""), *_MOMENTUM_NAMES)
+    return next((argument for argument in names if argument in parameters), None)
 
 
 @dataclass(frozen=True)
@@ -105,10 +105,10 @@ class Optimizer:
             _checks.require(False, "optimizer.name", expected, self.name)
         _checks.choice("optimizer.name", self.name, optimizer_names())
         every = OPTIMIZERS.defaults(self.name) if own else _parameters(self.name) or ()
-        known = [name for name in every if name != "learning_rate"]
+        options = [name for name in every if name != "learning_rate"]
         for option, _ in self.options:
-            _checks.require(bool(known), "optimizer.options", f"none for {self.name}", option)
-            _checks.choice("optimizer.options", option, known)
+            _checks.require(bool(options), "optimizer.options", f"none for {self.name}", option)
+            _checks.choice("optimizer.options", option, options)
         if own and OPTIMIZERS.is_outside(self.name):
             self._tried()
         elif own and self.options:
@@ -127,18 +127,20 @@ class Optimizer:
 
     @property
     def convention(self) -> str:
-        """How momentum enters: `heavy_ball`, `ema`, `nesterov`, or the optimiser's own name. It changes the law."""
+        """The form of momentum: `heavy_ball`, `ema`, `nesterov`, or the optimiser's own name. It changes the law."""
         return {"sgd": "heavy_ball", "sgd_ema": "ema"}.get(self.name, self.name)
 
     @property
     def divides(self) -> bool:
-        """Whether it may divide a gradient by its own size: an exact zero that single precision rounds to 1e-9, as at
-        the reference or in a silent group, then becomes a step. Of those that are not known here it is assumed."""
+        """True if it may divide a gradient by its own size; assumed of optimisers that are not listed here.
+
+        Single precision rounds an exact zero, as in a silent group, to 1e-9: that becomes a step.
+        """
         return self.name not in _LINEAR
 
     @property
     def elementwise(self) -> bool:
-        """Whether every component is updated alike and by itself, so that arrays of any shape may be given."""
+        """True if every component is updated alike and by itself, so that arrays of any shape may be given."""
         return self.name in _ELEMENTWISE
 
     def build(self, learning_rate: Array, momentum: Array) -> optax.GradientTransformation:

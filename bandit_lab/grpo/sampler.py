@@ -123,10 +123,10 @@ def _before(log_policy: Array) -> Array:
     return (other > this) | ((other == this) & (arm < arm[:, None]))
 
 
-def _among(log_policy: Array, kept: Array) -> Array:
+def _among(log_policy: Array, allowed: Array) -> Array:
     """log pi of the answers [X, K] that are kept, given one of them."""
-    share = jnp.sum(jnp.where(kept, jnp.exp(log_policy), 0), axis=-1, keepdims=True)
-    return jnp.where(kept, log_policy - jnp.log(share), -jnp.inf)
+    share = jnp.sum(jnp.where(allowed, jnp.exp(log_policy), 0), axis=-1, keepdims=True)
+    return jnp.where(allowed, log_policy - jnp.log(share), -jnp.inf)
 
 
 @register_sampler("logit_noise")

@@ -37,7 +37,7 @@ SCHEDULES: dict[str, Callable[..., optax.Schedule]] = {"values": _values} | {
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Schedule:
-    """What settings are multiplied by at every step, [T] each; None for one that stays. After T steps the last holds.
+    """Factors of settings at every step, [T] each; None for a constant one. After T steps the last value stays.
 
     learning_rate, kl_weight: factors >= 0 of the settings of that name in `Hyper`, without a unit.
     """
@@ -64,10 +64,10 @@ def schedule_values(key: str, chosen: Mapping[str, Any], steps: int) -> np.ndarr
     options = {str(name): value for name, value in chosen.items() if name != "schedule"}
     name = str(chosen.get("schedule")).removesuffix("_schedule")
     function = SCHEDULES[_checks.choice(f"{key}.schedule", name, SCHEDULES)]
-    known = inspect.signature(function).parameters
+    accepted = inspect.signature(function).parameters
     for option in options:
-        _checks.choice(key, option, ("schedule", *known))
-    for option, parameter in known.items():
+        _checks.choice(key, option, ("schedule", *accepted))
+    for option, parameter in accepted.items():
         if option in _OF_THE_RUN:
             options.setdefault(option, steps)
         missing = parameter.default is parameter.empty and option not in options

@@ -1,4 +1,4 @@
-"""How far the current policy has moved from the one that acted, and what an action's advantage is multiplied by."""
+"""The distance of the current policy from the one that acted, and the weights of advantages that follow."""
 
 import math
 from itertools import accumulate
@@ -87,17 +87,17 @@ def _token_laws(sampler: Sampler, tokens: Array) -> Array:
 
 
 def resampled(learner: Learner) -> bool:
-    """Whether another law draws than the policy that acts."""
+    """True if another law draws than the policy that acts."""
     return not isinstance(learner.sampler, OwnLaw)
 
 
 def weighs_tokens(learner: Learner) -> bool:
-    """Whether the arms are sequences and the estimator looks at their tokens."""
+    """True if the arms are sequences and the estimator looks at their tokens."""
     return learner.bandit.log_token_policy is not None and learner.estimator.token_weights is not None
 
 
 def weighs_groups(learner: Learner) -> bool:
-    """Whether the actions of a group depend on each other beyond their advantages."""
+    """True if the actions of a group depend on each other beyond their advantages."""
     return learner.estimator.of_group is not None
 
 
@@ -110,12 +110,12 @@ def counted(learner: Learner, shift: Shift, advantage: Array, share: Array | flo
     if weighs_groups(learner):
         shape = jnp.broadcast_shapes(advantage.shape, shift.ratio.shape)
         parts = (shift.log_policy, shift.log_old, advantage, jnp.asarray(share, advantage.dtype))
-        found = estimator.of_group(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
+        weights = estimator.of_group(*(jnp.broadcast_to(part, shape).reshape(-1) for part in parts)).reshape(shape)
     elif weighs_tokens(learner):
-        found = advantage * estimator.token_weights(shift.ratio, advantage)
+        weights = advantage * estimator.token_weights(shift.ratio, advantage)
     else:
-        found = advantage * estimator.weight(shift.ratio, advantage)
+        weights = advantage * estimator.weight(shift.ratio, advantage)
     if shift.mismatch is None or isinstance(learner.correction, NoCorrection):
-        return found
-    most = _LARGEST * math.log(jnp.finfo(found.dtype).max)
-    return found * learner.correction.weight(jnp.exp(jnp.minimum(shift.mismatch, most)))
+        return weights
+    most = _LARGEST * math.log(jnp.finfo(weights.dtype).max)
+    return weights * learner.correction.weight(jnp.exp(jnp.minimum(shift.mismatch, most)))

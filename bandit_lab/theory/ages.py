@@ -62,11 +62,11 @@ _CLOSE = 1e-10
 
 def _shares_of(weights: ArrayLike) -> np.ndarray:
     """The shares [S + 1] of the ages 0..S, of sum 1. Raises ValueError for others."""
-    found = np.asarray(weights, float)
-    good = found.ndim == 1 and found.size > 0 and bool(np.all(found >= 0)) and abs(float(found.sum()) - 1) <= 1e-6
-    _checks.require(good, "weights", "numbers >= 0 that sum to 1, of the ages 0, 1, ...", found.tolist())
-    last = int(np.flatnonzero(found)[-1])
-    return np.asarray(found[: last + 1] / found.sum())
+    shares = np.asarray(weights, float)
+    good = shares.ndim == 1 and shares.size > 0 and bool(np.all(shares >= 0)) and abs(float(shares.sum()) - 1) <= 1e-6
+    _checks.require(good, "weights", "numbers >= 0 that sum to 1, of the ages 0, 1, ...", shares.tolist())
+    last = int(np.flatnonzero(shares)[-1])
+    return np.asarray(shares[: last + 1] / shares.sum())
 
 
 def _parts(angle: np.ndarray, shares: np.ndarray, mu: float, convention: Convention) -> tuple[np.ndarray, ...]:
@@ -90,17 +90,17 @@ def averaged_ages_threshold(weights: ArrayLike, momentum: float, convention: Con
 
     def kappa(angle: float) -> float:
         top, look, mean = _parts(np.asarray(angle), shares, mu, convention)
-        found = -top / (look * mean)
-        return float(found.real) if abs(look * mean) > _CLOSE else np.inf
+        crossing = -top / (look * mean)
+        return float(crossing.real) if abs(look * mean) > _CLOSE else np.inf
 
     count = _ANGLES * (shares.size + 8)
     grid = np.pi * (np.arange(count) + _OFF) / count
     imaginary = side(grid).imag
-    found = [Threshold(kappa(np.pi), "flip")]
+    crossings = [Threshold(kappa(np.pi), "flip")]
     for i in np.flatnonzero(np.sign(imaginary[1:]) != np.sign(imaginary[:-1])):
         angle = scipy.optimize.brentq(lambda w: float(side(w).imag), grid[i], grid[i + 1], xtol=1e-15)
-        found.append(Threshold(kappa(angle), "neimark_sacker"))
-    return min((one for one in found if one.kappa > 0), key=lambda one: one.kappa)
+        crossings.append(Threshold(kappa(angle), "neimark_sacker"))
+    return min((one for one in crossings if one.kappa > 0), key=lambda one: one.kappa)
 
 
 def safe_by_mean_age(weights: ArrayLike, momentum: float) -> float:

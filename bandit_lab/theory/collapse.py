@@ -55,7 +55,7 @@ class Collapse(NamedTuple):
 
 
 def sequence_choices(vocabulary: int, length: int) -> np.ndarray:
-    """Which entries of the rows of logits a sequence takes: 0 or 1 [V^L, (1 + (L - 1) V) V], lexicographic order.
+    """Indicator of the logits' entries that a sequence takes: 0 or 1 [V^L, (1 + (L - 1) V) V], lexicographic order.
 
     One row for the first token, then one for every place and token before.
     """
@@ -99,14 +99,14 @@ class _Branch:
         The likeliest token's equation of every row, which the others imply and rounding spoils, makes way for a gauge.
         """
         n, rows = len(y) - 1, y[:-1].reshape(-1, self.size)
-        told = np.ravel(np.arange(self.size) != rows.argmax(1)[:, None])
+        free = np.ravel(np.arange(self.size) != rows.argmax(1)[:, None])
         reward, pull = self.parts(y[:-1])
         slopes = [self.parts(y[:-1] + 1j * _TINY * one) for one in np.eye(n)]
         bent = np.stack([(y[-1] * r - p).imag / _TINY for r, p in slopes], axis=1)
-        whole = np.column_stack([bent, reward])[told]
+        whole = np.column_stack([bent, reward])[free]
         scale = 1 / np.linalg.norm(whole, axis=1)
         fixed = np.column_stack([self.gauge, np.zeros(len(self.gauge))])
-        residual = np.concatenate([scale * (y[-1] * reward - pull)[told], self.gauge @ y[:-1]])
+        residual = np.concatenate([scale * (y[-1] * reward - pull)[free], self.gauge @ y[:-1]])
         return residual, np.concatenate([scale[:, None] * whole, fixed])
 
     def tangent(self, y: np.ndarray, before: np.ndarray) -> np.ndarray:
@@ -171,14 +171,14 @@ def extinctions(means: np.ndarray, reference: np.ndarray, tau: float) -> list[tu
     `critical_collapse`.
     """
     means, reference = np.asarray(means, float), np.asarray(reference, float)
-    left, found = np.arange(len(means)), []
+    left, extinct = np.arange(len(means)), []
     while len(left) > 1 and np.ptp(means[left]) > 0:
         one = critical_collapse(means[left], reference[left] / reference[left].sum(), tau)
         if one is None:
             break
-        found.append((one.kl_weight, int(left[one.lost])))
+        extinct.append((one.kl_weight, int(left[one.lost])))
         left = np.delete(left, one.lost)
-    return found
+    return extinct
 
 
 def collapse_asymptote(means: np.ndarray, reference: np.ndarray, tau: float) -> float:

@@ -37,10 +37,10 @@ def correlation(
     """
     radius, steps = spectral_radius(loop, learning_rate, refresh_interval), loop.steps_per_map(int(refresh_interval))
     decay = -steps / np.log(radius) if 0 < radius < 1 else 0.0
-    found = stationary_covariance(loop, learning_rate, refresh_interval, noise, batch_reuse)
-    if found.state is None:
+    stationary = stationary_covariance(loop, learning_rate, refresh_interval, noise, batch_reuse)
+    if stationary.state is None:
         return None
-    matrix, state = loop.map(learning_rate, refresh_interval), found.state
+    matrix, state = loop.map(learning_rate, refresh_interval), stationary.state
     probe = np.zeros(state.shape[0])
     probe[: loop.size] = direction
     values, carried = [], state @ probe
@@ -65,10 +65,10 @@ def spectrum(
 
     `frequencies` w [F] in radians per map. None where the loop is not stable.
     """
-    found = stationary_covariance(loop, learning_rate, refresh_interval, noise, batch_reuse)
-    if found.state is None:
+    stationary = stationary_covariance(loop, learning_rate, refresh_interval, noise, batch_reuse)
+    if stationary.state is None:
         return None
-    matrix, state = loop.map(learning_rate, refresh_interval), found.state
+    matrix, state = loop.map(learning_rate, refresh_interval), stationary.state
     source = state - matrix @ state @ matrix.T
     probe = np.zeros(len(state))
     probe[: loop.size] = direction
@@ -92,6 +92,6 @@ def early_warning(
     unit = float(np.trace(base)) / tiny if base is not None else np.nan
     ratios = []
     for fraction in np.asarray(fractions, float):
-        found = stationary_covariance(loop, fraction * critical, refresh_interval, noise).average
-        ratios.append(np.inf if found is None else float(np.trace(found)) / (unit * fraction * critical))
+        covariance = stationary_covariance(loop, fraction * critical, refresh_interval, noise).average
+        ratios.append(np.inf if covariance is None else float(np.trace(covariance)) / (unit * fraction * critical))
     return np.array(ratios)

@@ -54,8 +54,8 @@ def averaged_threshold(mean_age: float, momentum: float, convention: Convention 
     _checks.choice("convention", convention, CONVENTIONS)
     mu, q = _checks.momentum("momentum", momentum), _decay_of_mean_age(mean_age)
     if convention == "nesterov":
-        found = first_unstable_learning_rate(LinearLoop(0.0, 1.0, mu, "random", convention), mean_age)
-        return Threshold(float(found.value or 0.0), "flip" if found.bifurcation == "flip" else "neimark_sacker")
+        crossing = first_unstable_learning_rate(LinearLoop(0.0, 1.0, mu, "random", convention), mean_age)
+        return Threshold(float(crossing.value or 0.0), "flip" if crossing.bifurcation == "flip" else "neimark_sacker")
     flip = 2 * (1 + mu) * (1 + q) / (1 - q)
     pair = (1 - mu) * (1 - mu * q) / (mu * q) if mu * q > 0 else np.inf
     first = Threshold(flip, "flip") if flip <= pair else Threshold(pair, "neimark_sacker")

@@ -113,11 +113,11 @@ class SampledTwoArms:
         success, failure = b * first + c * second, b * (1 - first) + c * (1 - second)
         factor = self.signal.law.factor(success, failure)
         (w1, d1), (w2, d2) = (self.acting.weight(m) for m in (p / b, q / c))
-        kept = q * w1 + p * w2
+        weight = q * w1 + p * w2
         turn = p * q * (w2 - w1) + q * d1 * (p / b) * (q - slope * c) + p * d2 * (q / c) * (slope * b - p)
         bent = self.signal.law.slope(success, failure) / factor * (first - second) * b * c
         with np.errstate(divide="ignore", invalid="ignore"):
-            return factor * (first - second) * (b * c) / (p * q) * kept, slope * (c - b + bent) + turn / kept
+            return factor * (first - second) * (b * c) / (p * q) * weight, slope * (c - b + bent) + turn / weight
 
     def drift(self, gap: np.ndarray, kl_weight: float) -> np.ndarray:
         """dx/dt per unit of learning rate."""
@@ -161,10 +161,10 @@ class SampledTwoArms:
         i = int(np.argmin(values))
         if i in (0, _SCAN - 1):
             return None
-        found = minimize_scalar(
+        smallest = minimize_scalar(
             lambda t: float(weight(t)), bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": 1e-12}
         )
-        return float(found.fun)
+        return float(smallest.fun)
 
 
 def one_good_arm(

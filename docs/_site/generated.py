@@ -41,10 +41,10 @@ def contents() -> dict[str, str | bytes]:
     """Path below docs/ and content of everything that is made."""
     with ThreadPoolExecutor(2) as pool:
         ready = [pool.submit(map_page), *(pool.submit(notebook, path) for path in sorted(NOTEBOOKS.glob("*.ipynb")))]
-        made: dict[str, str | bytes] = experiments()
+        files: dict[str, str | bytes] = experiments()
         for one in ready:
-            made |= one.result()
-    return made
+            files |= one.result()
+    return files
 
 
 def experiments() -> dict[str, str | bytes]:
@@ -52,8 +52,8 @@ def experiments() -> dict[str, str | bytes]:
     from bandit_lab.lab.reproduce import claims as rows
     from bandit_lab.lab.reproduce.experiment import discover
 
-    known, content = discover(), claims()
-    made: dict[str, str | bytes] = {}
+    modules, content = discover(), claims()
+    pages: dict[str, str | bytes] = {}
     index = [
         "# Experiments",
         "",
@@ -67,16 +67,16 @@ def experiments() -> dict[str, str | bytes]:
     for name, about in content["figures"].items():
         mine = [one for one in content["claims"] if one["figure"] == name]
         holding = f"{sum(one['holds'] for one in mine)} of {len(mine)}"
-        told = " | ".join(plain(about[key]) for key in ("question", "finding"))
-        index.append(f"| [{about['title']}]({name}.md) | {told} | {holding} |")
-        made[f"experiments/{name}.md"] = experiment(name, about, mine, known[name].source)
-    made["experiments/index.md"] = "\n".join(
+        cells = " | ".join(plain(about[key]) for key in ("question", "finding"))
+        index.append(f"| [{about['title']}]({name}.md) | {cells} | {holding} |")
+        pages[f"experiments/{name}.md"] = experiment(name, about, mine, modules[name].source)
+    pages["experiments/index.md"] = "\n".join(
         [*index, "", "[All claims](claims.md) with what could have made each fail."]
     )
-    made["experiments/gallery.md"] = gallery(content)
+    pages["experiments/gallery.md"] = gallery(content)
     table = (ROOT / "figures/claims.md").read_text(encoding="utf-8")
-    made["experiments/claims.md"] = PICTURE.sub(lambda found: f"../figures/{found[1]}", table)
-    return made
+    pages["experiments/claims.md"] = PICTURE.sub(lambda found: f"../figures/{found[1]}", table)
+    return pages
 
 
 def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], source: str) -> str:
@@ -145,9 +145,9 @@ def notebook(path: Path) -> dict[str, str | bytes]:
         raise ValueError(f"{path.name}: expected what is stored to be what it shows: make notebooks")
     name = f"{path.stem}_files"
     text, resources = MarkdownExporter().from_notebook_node(shown, {"output_files_dir": name})
-    made: dict[str, str | bytes] = {f"notebooks/{key}": data for key, data in resources["outputs"].items()}
+    files: dict[str, str | bytes] = {f"notebooks/{key}": data for key, data in resources["outputs"].items()}
     page = BESIDE.sub(r"\1", text).replace("![png](", "![What the cell above draws](")
-    return made | {f"notebooks/{path.stem}.md": f"{page}\n\nThe notebook: `docs/notebooks/{path.name}`.\n"}
+    return files | {f"notebooks/{path.stem}.md": f"{page}\n\nThe notebook: `docs/notebooks/{path.name}`.\n"}
 
 
 def map_page() -> dict[str, str | bytes]:

@@ -115,12 +115,12 @@ def as_mathml(formula: str, display: bool, page: str) -> str:
     """One formula; what cannot be converted is a warning, which stops a strict build."""
     text = html.unescape(formula).strip()
     try:
-        found = convert(text, display="block" if display else "inline")
-        unknown = re.search(r"\\[a-z]+", found)
+        mathml = convert(text, display="block" if display else "inline")
+        unknown = re.search(r"\\[a-z]+", mathml)
         error = f"{unknown[0]} is not known" if unknown else ""
     except Exception as raised:
         error = repr(raised)
     if error:
         LOG.warning("%s: formula %s: %s", page, text, error)
         return f"<code>{html.escape(text)}</code>"
-    return f'<div class="formula">{found}</div>' if display else found
+    return f'<div class="formula">{mathml}</div>' if display else mathml

@@ -186,8 +186,8 @@ def thresholds(figure: Figure) -> None:
     for panel, momentum in zip(pair(figure, 2.6, sharey=True), (0.0, 0.9), strict=True):
         panel.axhspan(0.4, 1, color=s.FILL[3], linewidth=0)
         for model in MODELS:
-            found = thresholds_over_law(intervals, momentum, model)
-            panel.plot(intervals, found, color=s.MODEL_COLOURS[model], label=s.MODEL_NAMES[model])
+            ratios = thresholds_over_law(intervals, momentum, model)
+            panel.plot(intervals, ratios, color=s.MODEL_COLOURS[model], label=s.MODEL_NAMES[model])
         panel.axhline(1, **s.LAW, label="law")
         panel.set(title=f"momentum $\\mu$ = {momentum:g}", xlabel="refresh interval $N$, steps", xscale="log")
         panel.set(yscale="log", ylim=(0.5, 20), xlim=(1, 256))
@@ -209,13 +209,13 @@ def root_locus(figure: Figure) -> None:
     )
     law = theory.leading_order(interval, momentum)
     kappas = np.unique([*np.geomspace(ring / 30, 3 * lost, 160), *(ring * (1 + np.linspace(-0.1, 0.1, 41) ** 3)), lost])
-    found = np.array([theory.multipliers(unit, kappa, interval) for kappa in kappas])
-    found = np.take_along_axis(found, np.argsort(1e6 * found.imag + found.real), -1)  # one branch in each column
+    roots = np.array([theory.multipliers(unit, kappa, interval) for kappa in kappas])
+    roots = np.take_along_axis(roots, np.argsort(1e6 * roots.imag + roots.real), -1)  # one branch in each column
     left, right = pair(figure, 2.7, (1.1, 1))
     turn = np.exp(2j * np.pi * np.linspace(0, 1, 200))
     left.fill(turn.real, turn.imag, color=s.FILL[1], edgecolor=s.BLACK, linewidth=1)
     for part, colour in ((kappas <= lost, s.BLUE), (kappas >= lost, s.VERMILION)):
-        left.plot(found[part].real, found[part].imag, linewidth=1.8, color=colour)
+        left.plot(roots[part].real, roots[part].imag, linewidth=1.8, color=colour)
     for start in (1.0, momentum**interval):
         left.plot(start, 0, marker="x", color=s.BLACK, markersize=6)
     met = theory.multipliers(unit, ring, interval)[0].real
@@ -228,7 +228,7 @@ def root_locus(figure: Figure) -> None:
         xlim=(-1.15, 1.35), ylim=(-1.4, 1.45), aspect="equal", xlabel="real part of $z$", ylabel="imaginary part of $z$"
     )
     right.axhspan(1, 2, color=s.FILL[3], linewidth=0)
-    right.plot(kappas / law, np.abs(found).max(-1), color=s.BLUE, linewidth=1.8)
+    right.plot(kappas / law, np.abs(roots).max(-1), color=s.BLUE, linewidth=1.8)
     right.axvline(1, **s.LAW)
     right.plot(ring / law, met, **s.MEASURED_ONSET)
     right.plot(lost / law, 1, **s.MEASURED)
@@ -331,8 +331,8 @@ def noise(figure: Figure) -> None:
     for interval, colour in ((1, s.GREEN), (8, s.BLUE)):
         unit = theory.LinearLoop(0.0, 1.0, 0.9, "refresh")
         critical = theory.exact("refresh", interval, 0.9).kappa
-        found = theory.early_warning(unit, critical, interval, np.array([[1.0]]), fractions)
-        left.plot(fractions, found, color=colour, label=f"A, $N$ = {interval}")
+        warning = theory.early_warning(unit, critical, interval, np.array([[1.0]]), fractions)
+        left.plot(fractions, warning, color=colour, label=f"A, $N$ = {interval}")
     left.axvline(1, color=s.BLACK, linewidth=0.8)
     left.set(
         xlabel="learning rate over threshold",
@@ -359,8 +359,8 @@ def complex_stiffness(figure: Figure) -> None:
     law = theory.leading_order(2, 0.97)
     panel.axhspan(1e-3, 1, color=s.FILL[3], linewidth=0)
     for model in MODELS:
-        found = [theory.exact(model, 2, 0.97, angle=a).kappa * np.cos(a) / law for a in np.radians(degrees)]
-        panel.plot(degrees, found, color=s.MODEL_COLOURS[model], label=s.MODEL_NAMES[model])
+        ratios = [theory.exact(model, 2, 0.97, angle=a).kappa * np.cos(a) / law for a in np.radians(degrees)]
+        panel.plot(degrees, ratios, color=s.MODEL_COLOURS[model], label=s.MODEL_NAMES[model])
     panel.axhline(1, **s.LAW, label="law")
     panel.text(3, 0.02, "law unsafe", fontsize=8)
     panel.set(

@@ -27,8 +27,8 @@ def stored(text: str) -> str:
     """A page with what its blocks print, each below its block; those of one session run in one namespace."""
     sessions: dict[str, dict[str, Any]] = {}
 
-    def block(found: re.Match[str]) -> str:
-        how, code = found.groups()
+    def block(match: re.Match[str]) -> str:
+        how, code = match.groups()
         session = SESSION.search(how)
         with redirect_stdout(io.StringIO()) as printed:
             exec(code, sessions.setdefault(session[1] if session else code, {"__name__": "shown"}))
@@ -38,7 +38,7 @@ def stored(text: str) -> str:
             output = f"{count} lines, which the site has (`make docs`)."
         elif 'result="text"' in how:
             output = f"```text\n{output}\n```"
-        return f"{found[0]}\n<!-- shown -->\n{output}\n<!-- end -->\n"
+        return f"{match[0]}\n<!-- shown -->\n{output}\n<!-- end -->\n"
 
     return BLOCK.sub(block, without(text))
 

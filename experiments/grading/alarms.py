@@ -64,11 +64,11 @@ def replay(curve: Curve, monitor: Monitor) -> list[Alarm]:
     columns = {name: dict(zip(one.step.tolist(), one.value.tolist(), strict=True)) for name, one in _columns(curve)}
     rewards = dict(zip(curve.step.tolist(), curve.reward.tolist(), strict=True))
     rewards |= dict.fromkeys(curve.nonfinite_steps.tolist(), float("nan"))
-    found: list[Alarm] = []
+    alarms: list[Alarm] = []
     for step, reward in sorted(rewards.items()):
         row = {name: values[step] for name, values in columns.items() if step in values}
-        found += monitor.feed(step, {**row, "reward": reward})
-    return found
+        alarms += monitor.feed(step, {**row, "reward": reward})
+    return alarms
 
 
 def _columns(curve: Curve) -> Iterable[tuple[str, Any]]:
@@ -114,7 +114,7 @@ def false_alarms(curves: Sequence[Curve], **options: Any) -> dict[str, int]:
 
 def delay_of(failure: str, curves: Sequence[Curve], seed: int) -> Delay:
     """Put the failure into every curve, and see when it is found."""
-    rows, shares, found, early = [], [], 0, 0
+    rows, shares, caught, early = [], [], 0, 0
     for number, curve in enumerate(curves):
         rng = np.random.default_rng([seed, number])
         size = curve.reward.size
@@ -122,12 +122,12 @@ def delay_of(failure: str, curves: Sequence[Curve], seed: int) -> Delay:
         alarms = replay(FAILURES[failure](curve, first, rng), monitor_of(curve))
         since = [one for one in alarms if one.row > first]
         early += len(since) < len(alarms)
-        found += any(one.failure == failure for one in since)
+        caught += any(one.failure == failure for one in since)
         if since:
             rows.append(since[0].row - 1 - first)
             shares.append(rows[-1] / size)
     middle = [float(np.median(values)) if values else None for values in (rows, shares)]
-    return Delay(failure, len(curves), found, len(rows), early, middle[0], middle[1])
+    return Delay(failure, len(curves), caught, len(rows), early, middle[0], middle[1])
 
 
 def score(split: str, runs: int, run: Progress, seed: int | None = None) -> dict[str, Any]:
@@ -163,9 +163,9 @@ def clopper_pearson(part: int, whole: int, level: float = LEVEL) -> tuple[float,
     return low, high
 
 
-def result_of(found: dict[str, Any]) -> Result:
+def result_of(scores: dict[str, Any]) -> Result:
     """Rates and delays."""
-    wrong, runs = found["false_alarms"], found["runs"]
+    wrong, runs = scores["false_alarms"], scores["runs"]
     low, high = clopper_pearson(wrong["any"], runs)
     delays = [
         {
@@ -178,18 +178,18 @@ def result_of(found: dict[str, Any]) -> Result:
             "delay_rows": Value.of(one.rows, "never found", "rows"),
             "delay_share": Value.of(one.share, "never found", "1"),
         }
-        for one in found["delays"]
+        for one in scores["delays"]
     ]
     text = (
         f"False alarms over whole runs: {wrong['any']} of {runs} healthy runs, {100 * wrong['any'] / runs:.2f} % "
         f"(95 % interval {100 * low:.2f} to {100 * high:.2f} %); promised without"
-        f" patience: {100 * found['target']:g} %. "
+        f" patience: {100 * scores['target']:g} %. "
         f"Patience is half the run. Without it, which adds stalled: {wrong['without_patience']}."
     )
-    values = {name: found[name] for name in ("split", "seed", "runs", "target")}
+    values = {name: scores[name] for name in ("split", "seed", "runs", "target")}
     rate = {"value": wrong["any"] / runs, "interval_95": [low, high], "unit": ""}
     values |= {"false_alarm_rate": rate, "without_patience": wrong["without_patience"] / runs, "delays": delays}
-    return Result(f"Alarms on simulated runs, {found['split']}", {"watch": values}, [text, Table("delays", delays)])
+    return Result(f"Alarms on simulated runs, {scores['split']}", {"watch": values}, [text, Table("delays", delays)])
 
 
 def prepare(settings: AlarmSettings, explicit: frozenset[str]) -> script.ScriptPlan:

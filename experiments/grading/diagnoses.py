@@ -67,8 +67,8 @@ class Panel:
 
     def by(self, classifier: RewardOnly) -> list[ScoredRun]:
         """The same runs with the verdicts of the classifier that sees only the reward curve."""
-        found = classifier.found(self.features)
-        return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, found, strict=True)]
+        named = classifier.found(self.features)
+        return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, named, strict=True)]
 
 
 def judge(runs: Sequence[Simulated], limits: dict[str, float], advance: ProgressCallback) -> Panel:
@@ -76,11 +76,11 @@ def judge(runs: Sequence[Simulated], limits: dict[str, float], advance: Progress
     about, judged, numbers = load("effects"), [], []
     for run in runs:
         curve, sizes = as_curve(run), effects(run, about)
-        found = report(Case(curve), limits=limits)
-        verdict = tuple(name for name in NAMED if name in found.verdict)
-        if "collapsed" in found.verdict and UNSTABLE not in verdict:
+        diagnosis = report(Case(curve), limits=limits)
+        verdict = tuple(name for name in NAMED if name in diagnosis.verdict)
+        if "collapsed" in diagnosis.verdict and UNSTABLE not in verdict:
             verdict = (*verdict, UNSTABLE)  # as sizes have it: a fall is one of the ways to be unstable
-        harmful = tuple(name for name in verdict if name not in found.notes)
+        harmful = tuple(name for name in verdict if name not in diagnosis.notes)
         healthy = run.planted.recipe == "healthy"
         judged.append(ScoredRun(sizes, label(sizes, about), verdict, healthy, harmful, lacking(run)))
         numbers.append(features(curve))
@@ -107,7 +107,7 @@ def score(
     with progress.stage("verdicts") as advance:
         panel = judge(simulated, limits, advance)
     classifier = trained_on(panel) if split == "training" else RewardOnly.load()
-    found = {
+    scores = {
         "split": split,
         "seed": ranges["seed"],
         "runs": len(simulated),
@@ -117,8 +117,8 @@ def score(
         "reward_only": _scores(panel.by(classifier), about),
     }
     if split == "training":
-        found["reward_only"]["classifier"] = {k: np.round(v, 6).tolist() for k, v in vars(classifier).items()}
-    return found
+        scores["reward_only"]["classifier"] = {k: np.round(v, 6).tolist() for k, v in vars(classifier).items()}
+    return scores
 
 
 def _scores(judged: Sequence[ScoredRun], about: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _scores(judged: Sequence[ScoredRun], about: dict[str, Any]) -> dict[str, Any
     }
 
 
-def _table(found: dict[str, Any]) -> Table:
+def _table(scores: dict[str, Any]) -> Table:
     """One row per failure: the diagnostics, and what sees only the reward curve."""
     rows = [
         {
@@ -149,29 +149,29 @@ def _table(found: dict[str, Any]) -> Table:
             "added where absent": share_text(ours["added"], ours["absent"]),
             "by reward curve only": share_text(curve["added"], curve["absent"]),
         }
-        for ours, curve in zip(found["diagnose"]["failures"], found["reward_only"]["failures"], strict=True)
+        for ours, curve in zip(scores["diagnose"]["failures"], scores["reward_only"]["failures"], strict=True)
     ]
-    return Table(f"{found['runs']} simulated runs, {found['split']}", rows)
+    return Table(f"{scores['runs']} simulated runs, {scores['split']}", rows)
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(scores: dict[str, Any]) -> list[str]:
     lines = []
     for key, name in (("diagnose", "diagnose"), ("reward_only", "reward curve only")):
-        one = found[key]
+        one = scores[key]
         lines.append(
             f"{name}: mean recall {one['macro_recall']:.3f}, "
             f"false alarms on healthy runs {share_text(one['false_alarms'], one['healthy'])}"
         )
-    lines += _grade_lines(found["diagnose"]["grades"])
-    targets = found["targets"]
+    lines += _grade_lines(scores["diagnose"]["grades"])
+    targets = scores["targets"]
     lines.append(f"Targets: mean recall >= {targets['recall']:g}, false alarms <= {100 * targets['false_alarms']:g} %.")
     return lines
 
 
-def _grade_lines(found: dict[str, Any]) -> list[str]:
+def _grade_lines(scores: dict[str, Any]) -> list[str]:
     """How findings were graded, and whether the true reward, which nobody saw, agrees."""
     lines = []
-    for row in found["failures"]:
+    for row in scores["failures"]:
         name = row["failure"].replace("_", " ")
         line = f"{name}, found: {share_text(row['graded_failure'], row['found'])} graded failure, the others note"
         if row["in_order"] is not None:
@@ -180,7 +180,7 @@ def _grade_lines(found: dict[str, Any]) -> list[str]:
                 f"{row['lacking_as_note']:.0%} in the latter (medians; more in {row['in_order']:.0%} of pairs)"
             )
         lines.append(f"{line}.")
-    return [*lines, f"Healthy runs with a failure: {share_text(found['healthy_graded_failure'], found['healthy'])}."]
+    return [*lines, f"Healthy runs with a failure: {share_text(scores['healthy_graded_failure'], scores['healthy'])}."]
 
 
 def share_text(part: int, whole: int) -> str:
@@ -188,26 +188,26 @@ def share_text(part: int, whole: int) -> str:
     return f"{part} of {whole} ({100 * part / whole:.1f} %)" if whole else "-"
 
 
-def finding(found: dict[str, Any]) -> str:
+def finding(scores: dict[str, Any]) -> str:
     """What `diagnose` finds of large failures and says of healthy runs, beside what sees only the reward curve."""
-    ours, curve = found["diagnose"], found["reward_only"]
+    ours, curve = scores["diagnose"], scores["reward_only"]
     wrong = ours["false_alarms"] / ours["healthy"]
-    told = f"diagnose finds {ours['macro_recall']:.0%} of large planted failures, at {wrong:.1%} false alarms"
-    return f"{told}; the reward curve alone {curve['macro_recall']:.0%}"
+    recall = f"diagnose finds {ours['macro_recall']:.0%} of large planted failures, at {wrong:.1%} false alarms"
+    return f"{recall}; the reward curve alone {curve['macro_recall']:.0%}"
 
 
-def recall_figure(found: dict[str, Any]) -> Drawn:
-    """Four panels; `found` is the `benchmark` of summary.json. Bars are 95 % Clopper-Pearson intervals."""
+def recall_figure(scores: dict[str, Any]) -> Drawn:
+    """Four panels; `scores` is the `benchmark` of summary.json. Bars are 95 % Clopper-Pearson intervals."""
     with s.column():
-        return _panels(found)
+        return _panels(scores)
 
 
-def _panels(found: dict[str, Any]) -> Drawn:
+def _panels(scores: dict[str, Any]) -> Drawn:
     figure, axes = plt.subplots(2, 2, figsize=(s.COLUMN, 3.8), sharey=True)
     looks = (("diagnose", s.BLUE, "o", "diagnose"), ("reward_only", s.ORANGE, "s", "reward curve alone"))
     for axis, (failure, unit) in zip(axes.flat, _UNITS.items(), strict=True):
         for place, (key, colour, marker, name) in enumerate(looks):
-            rows = [row for row in found[key]["recall_by_effect"][failure] if row["runs"]]
+            rows = [row for row in scores[key]["recall_by_effect"][failure] if row["runs"]]
             low, high, hits, runs = (
                 np.array([row[k] for row in rows], float) for k in ("low", "high", "found", "runs")
             )
@@ -217,7 +217,7 @@ def _panels(found: dict[str, Any]) -> Drawn:
             bars = np.array([share - ends[0], np.where(hits < runs, ends[1], 1.0) - share])
             axis.errorbar(middle, share, np.maximum(bars, 0), color=colour, marker=marker, markersize=3, capsize=1.5,
                           linewidth=1, label=name)  # fmt: skip
-        axis.axvline(found["demanded"][failure], color=s.GREY, linestyle=(0, (4, 3)), linewidth=1)
+        axis.axvline(scores["demanded"][failure], color=s.GREY, linestyle=(0, (4, 3)), linewidth=1)
         axis.set(xlabel=unit, ylim=(-0.03, 1.05))
         axis.set_title(failure.replace("_", " "))
     for axis in axes[:, 0]:
@@ -225,8 +225,8 @@ def _panels(found: dict[str, Any]) -> Drawn:
     handles = [*axes[0, 0].get_legend_handles_labels()[0], Line2D([], [], color=s.GREY, linestyle=(0, (4, 3)))]
     names = [*axes[0, 0].get_legend_handles_labels()[1], "large: demanded from here on"]
     figure.legend(handles, names, loc="outside lower center", ncols=2)
-    split = found["split"].replace("_", " ")
-    put_above(figure, finding(found), f"{found['runs']:,} simulated runs, {split}; bars: 95 % Clopper-Pearson")
+    split = scores["split"].replace("_", " ")
+    put_above(figure, finding(scores), f"{scores['runs']:,} simulated runs, {split}; bars: 95 % Clopper-Pearson")
     return figure
 
 
@@ -245,9 +245,11 @@ def prepare(settings: PlantedSettings, explicit: frozenset[str]) -> script.Scrip
 def compute(plan: script.ScriptPlan, progress: Progress) -> Result:
     """Simulate, judge and score."""
     settings = plan.settings
-    found = score(settings.split, settings.runs, plan.given, progress, settings.seed)
-    figures = [Figure("recall", lambda: recall_figure(found))]
-    return Result("Diagnoses of simulated runs", {"benchmark": found}, [_table(found), *_lines(found)], figures=figures)
+    scores = score(settings.split, settings.runs, plan.given, progress, settings.seed)
+    figures = [Figure("recall", lambda: recall_figure(scores))]
+    return Result(
+        "Diagnoses of simulated runs", {"benchmark": scores}, [_table(scores), *_lines(scores)], figures=figures
+    )
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -88,34 +88,34 @@ def store(folder: Path, only: str = "") -> None:
                 _one(Path(place) / name, arguments, folder / name)
 
 
-def _one(place: Path, arguments: tuple[str, ...], kept: Path) -> None:
+def _one(place: Path, arguments: tuple[str, ...], folder: Path) -> None:
     place.mkdir()
-    kept.mkdir()
+    folder.mkdir()
     given = "--help" not in arguments
     command = [sys.executable, "-m", "bandit_lab", *arguments, *(["run_dir=found"] if given else [])]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120", "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
-    (kept / "terminal.txt").write_text(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
+    (folder / "terminal.txt").write_text(f"exit {done.returncode}\n{done.stdout}\n{done.stderr}")
     for path in sorted(one for one in place.rglob("*") if one.is_file() and ".zarr" not in str(one)):
         name = "-".join(path.relative_to(place).parts)
         if path.suffix == ".html":
-            (kept / f"{name}.txt").write_text(text_of(path.read_text(encoding="utf-8")))
+            (folder / f"{name}.txt").write_text(text_of(path.read_text(encoding="utf-8")))
         elif path.name == "summary.json" or path.suffix in (".csv", ".md"):
-            shutil.copy(path, kept / name)
+            shutil.copy(path, folder / name)
 
 
 def differences(before: Path, after: Path) -> dict[str, list[str]]:
     """File -> what differs in it, in lines for people; files that are the same are left out."""
     names = {str(path.relative_to(root)) for root in (before, after) for path in root.rglob("*") if path.is_file()}
-    found = {}
+    differing = {}
     for name in sorted(names):
         if not ((before / name).exists() and (after / name).exists()):
-            found[name] = ["only before" if (before / name).exists() else "only after"]
+            differing[name] = ["only before" if (before / name).exists() else "only after"]
             continue
         old, new = (_TIMES.sub("0", (root / name).read_text(encoding="utf-8")) for root in (before, after))
         if old != new:
-            found[name] = list(_in_json(old, new) if name.endswith(".json") else _in_text(old, new))
-    return found
+            differing[name] = list(_in_json(old, new) if name.endswith(".json") else _in_text(old, new))
+    return differing
 
 
 def _in_text(old: str, new: str) -> Iterator[str]:
@@ -142,15 +142,15 @@ def _leaves(key: str, value: Any) -> Iterator[tuple[str, str]]:
 
 def compare(before: Path, after: Path) -> int:
     """Print what differs. Returns SAME or DIFFERENT."""
-    found = differences(before, after)
-    for name, lines in found.items():
+    differing = differences(before, after)
+    for name, lines in differing.items():
         print(name)
         print("\n".join(f"    {line[:200]}" for line in lines[:MOST]))
         if len(lines) > MOST:
             print(f"    and {len(lines) - MOST} more")
     count = sum(path.is_file() for path in after.rglob("*"))
-    print(f"{len(found)} of {count} files differ" if found else f"{count} files are the same")
-    return DIFFERENT if found else SAME
+    print(f"{len(differing)} of {count} files differ" if differing else f"{count} files are the same")
+    return DIFFERENT if differing else SAME
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -64,24 +64,24 @@ def labelled(which: int) -> list[Run]:
     """The labelled runs of one half that could be read."""
     about = load("real_runs")
     older: dict[str, str] = about["development"] | about["scoring"]
-    found: list[Run] = []
+    runs: list[Run] = []
     for variable in FOLDERS:
         folder = Path(os.environ.get(variable) or "nowhere")
         if not (folder / "index.csv").is_file():
             raise SystemExit(f"{variable}: expected a folder with index.csv, got {os.environ.get(variable, 'nothing')}")
         rows = [row for row in _rows(folder) if half(row["repository"]) == which]
         labels = {row["run_id"]: row.get("label") or older.get(row["run_id"], "left out") for row in rows}
-        found += _judged(folder, rows, {name: one for name, one in labels.items() if one in _known(about)})
+        runs += _judged(folder, rows, {name: one for name, one in labels.items() if one in _known(about)})
     folder = Path(os.environ.get("BANDIT_LAB_PASTED_CASES") or "nowhere")
     for name, label in about["pasted"].items():
         if half(name) == which and (path := folder / f"{name}.jsonl").is_file():
             try:
                 run = diagnose(str(path))[0]
-                found.append(Run(name, label, name, path, run.found, run.curve))
+                runs.append(Run(name, label, name, path, run.found, run.curve))
             except ValueError as error:  # nothing that is read: nothing named
                 nothing = Report(name, Outcome("not logged", 0.0, 0.0, 1.0, str(error)))
-                found.append(Run(name, label, name, path, nothing, None))
-    return found
+                runs.append(Run(name, label, name, path, nothing, None))
+    return runs
 
 
 def _known(about: Mapping[str, Any]) -> set[str]:
@@ -95,21 +95,21 @@ def _rows(folder: Path) -> list[dict[str, str]]:
 
 def _judged(folder: Path, rows: Sequence[Mapping[str, str]], labels: Mapping[str, str]) -> Iterable[Run]:
     """Runs by an index that holds them alone, so that nothing of the other half is read."""
-    kept = [row for row in rows if row["run_id"] in labels]
-    if not kept:
+    labelled_rows = [row for row in rows if row["run_id"] in labels]
+    if not labelled_rows:
         return []
     index = Path(os.environ.get("TMPDIR", "/tmp")) / f"halves_{os.getpid()}.csv"
     with index.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(kept[0]))
+        writer = csv.DictWriter(file, list(labelled_rows[0]))
         writer.writeheader()
-        for row in kept:
+        for row in labelled_rows:
             further = "; ".join(_absolute(folder, one.strip()) for one in (row.get("eval_curve") or "").split(";"))
             writer.writerow({**row, "file": _absolute(folder, row["file"]), "eval_curve": further})
     try:
         runs, _ = diagnosed(DiagnosisSettings(logs_index=str(index)))
     finally:
         index.unlink()
-    of = {row["run_id"]: (row["repository"], folder / row["file"]) for row in kept}
+    of = {row["run_id"]: (row["repository"], folder / row["file"]) for row in labelled_rows}
     return [Run(one.name, labels[one.name], *of[one.name], one.found, one.curve) for one in runs if one.name in labels]
 
 
@@ -157,18 +157,18 @@ def main() -> None:
     runs = labelled(2 if asked.second else 1)
     if asked.others:
         curves = {run.name: run.curve for run in runs if run.curve is not None}
-        told, _ = other_programs.asked(asked.others, {run.name: run.path for run in runs}, curves)
-        found = {title: score(runs, said) for title, said in told.items()}
+        answers, _ = other_programs.asked(asked.others, {run.name: run.path for run in runs}, curves)
+        scores = {title: score(runs, said) for title, said in answers.items()}
     else:
-        found = score(runs)
+        scores = score(runs)
     if not asked.second and not asked.others:
         for run in runs:
             print(f"{run.label:24} {run.found.outcome.what:10} {', '.join(run.found.harms) or '-':50} {run.name}")
-    print(json.dumps(found, indent=1))
+    print(json.dumps(scores, indent=1))
     if asked.write:
         path = FIGURES / "halves.json"
         stored = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-        stored[("second" if asked.second else "first") + (": other programs" if asked.others else "")] = found
+        stored[("second" if asked.second else "first") + (": other programs" if asked.others else "")] = scores
         path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")
 
 

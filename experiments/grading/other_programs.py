@@ -113,10 +113,10 @@ def asked(
         with tempfile.TemporaryDirectory() as folder:
             fed = _fed(program, curves, Path(folder))
             script = str(Path(__file__).with_name("fed_programs.py"))
-            told = json.loads(_run([python, script, program, *map(str, fed.values())]))
-        versions[program] = told["version"]
-        found = {name: _ours(program, told["said"][str(path)]) for name, path in fed.items()}
-        said[title] = {name: found.get(name) for name in paths}
+            answer = json.loads(_run([python, script, program, *map(str, fed.values())]))
+        versions[program] = answer["version"]
+        verdicts = {name: _ours(program, answer["said"][str(path)]) for name, path in fed.items()}
+        said[title] = {name: verdicts.get(name) for name in paths}
     return said, versions
 
 
@@ -126,11 +126,11 @@ def _run(command: Sequence[str]) -> str:
 
 def _fed(program: str, curves: Mapping[str, Curve], folder: Path) -> dict[str, Path]:
     """Run -> a file of JSON lines under the program's names."""
-    made: dict[str, Path] = {}
+    files: dict[str, Path] = {}
     for name, curve in curves.items():
-        made[name] = folder / f"{len(made)}.jsonl"
-        made[name].write_text("".join(json.dumps(row) + "\n" for row in rows_for(program, curve)), encoding="utf-8")
-    return made
+        files[name] = folder / f"{len(files)}.jsonl"
+        files[name].write_text("".join(json.dumps(row) + "\n" for row in rows_for(program, curve)), encoding="utf-8")
+    return files
 
 
 def rows_for(program: str, curve: Curve) -> list[dict[str, Any]]:

@@ -41,8 +41,8 @@ def features(curve: Curve) -> np.ndarray:
     detrended = late - np.polyval(np.polyfit(np.arange(late.size), late, 1), np.arange(late.size))
     noise = noise_level(r)
     rho = float(np.sum(detrended[1:] * detrended[:-1]) / max(float(np.sum(detrended**2)), 1e-12))
-    known = {rule.name: rule for rule in rules()}
-    scores = [fall_of(curve, curve.reward, known["fall"]).score, 0.0, 0.0, 0.0]
+    by_name = {rule.name: rule for rule in rules()}
+    scores = [fall_of(curve, curve.reward, by_name["fall"]).score, 0.0, 0.0, 0.0]
     if n >= _LONG:
         test, scale = oscillation_test(curve.step, curve.reward), curve.scale.high - curve.scale.low
         waves = Swings(curve).score

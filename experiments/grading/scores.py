@@ -47,7 +47,7 @@ def recall(judged: Sequence[ScoredRun], failure: str) -> tuple[int, int]:
 def macro_recall(judged: Sequence[ScoredRun]) -> float:
     """Mean recall of the failures that occur."""
     counts = [recall(judged, failure) for failure in FAILURES]
-    return float(np.mean([found / runs for found, runs in counts if runs]))
+    return float(np.mean([named / runs for named, runs in counts if runs]))
 
 
 def false_alarms(judged: Sequence[ScoredRun]) -> tuple[int, int]:
@@ -98,9 +98,9 @@ def table(judged: Sequence[ScoredRun]) -> list[dict[str, Any]]:
     """One row per failure: recall where demanded, share added where absent."""
     rows = []
     for failure in FAILURES:
-        found, runs = recall(judged, failure)
+        named, runs = recall(judged, failure)
         added, absent = wrongly_added(judged, failure)
-        rows.append({"failure": failure, "found": found, "present": runs, "added": added, "absent": absent})
+        rows.append({"failure": failure, "found": named, "present": runs, "added": added, "absent": absent})
     return rows
 
 
@@ -121,13 +121,13 @@ def grades(judged: Sequence[ScoredRun]) -> dict[str, Any]:
 
 
 def _row(judged: Sequence[ScoredRun], failure: str) -> dict[str, Any]:
-    found = [one for one in judged if one.labels[failure] == "present" and failure in one.found]
-    harm = np.array([one.lacking for one in found if failure in one.harmful])
-    note = np.array([one.lacking for one in found if failure not in one.harmful])
+    named = [one for one in judged if one.labels[failure] == "present" and failure in one.found]
+    harm = np.array([one.lacking for one in named if failure in one.harmful])
+    note = np.array([one.lacking for one in named if failure not in one.harmful])
     numbers = {
         "lacking_as_failure": float(np.median(harm)) if harm.size else None,
         "lacking_as_note": float(np.median(note)) if note.size else None,
         "in_order": float(np.mean(harm[:, None] > note)) if harm.size and note.size else None,
     }
-    counts = {"failure": failure, "found": len(found), "graded_failure": harm.size, "graded_note": note.size}
+    counts = {"failure": failure, "found": len(named), "graded_failure": harm.size, "graded_note": note.size}
     return counts | plain({key: Value.of(number, "no run has this grade") for key, number in numbers.items()})

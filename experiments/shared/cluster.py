@@ -82,9 +82,9 @@ class Cluster:
     @classmethod
     def of(cls, settings: dict[str, Any]) -> "Cluster":
         """The layout of these settings. Raises ValueError for a name that is not one of its settings."""
-        known = [one.name for one in fields(cls)]
+        names = [one.name for one in fields(cls)]
         for key in settings:
-            _checks.choice("cluster", key, known)
+            _checks.choice("cluster", key, names)
         return cls(**settings)
 
 

@@ -34,8 +34,8 @@ class Decoupled(TokenMean):
 
     def weight(self, ratio: Array, advantage: Array) -> Array:
         """ratio, or 0 beyond the clip."""
-        kept = clipped_weight(ratio ** (1 - self.alpha), advantage, self.epsilon, self.epsilon)
-        return kept * ratio**self.alpha if self.weighted else kept
+        clipped = clipped_weight(ratio ** (1 - self.alpha), advantage, self.epsilon, self.epsilon)
+        return clipped * ratio**self.alpha if self.weighted else clipped
 
 
 @register_estimator("m2po")
@@ -60,5 +60,5 @@ class M2PO(Estimator):
         change = log_policy - log_old
         square = change**2
         upto = jnp.where(square[None] <= square[:, None], share[None], 0)  # [M, M, ...]: the second moved no farther
-        kept = jnp.sum(upto * square[None], axis=1) <= self.threshold * jnp.sum(upto, axis=1)
-        return jnp.where(kept, advantage * jnp.exp(jnp.where(kept, change, 0)), 0)
+        within = jnp.sum(upto * square[None], axis=1) <= self.threshold * jnp.sum(upto, axis=1)
+        return jnp.where(within, advantage * jnp.exp(jnp.where(within, change, 0)), 0)

@@ -12,11 +12,11 @@ from experiments.shared import sheet
 COLOURS = (s.VERMILION, s.BLUE)
 
 
-def draw_course(panel: Axes, found: Results) -> None:
-    slow, seen = found.predicted.isel(start=0), found.measured
+def draw_course(panel: Axes, results: Results) -> None:
+    slow, seen = results.predicted.isel(start=0), results.measured
     panel.plot(slow.time, slow.stiffness, color=s.BLACK, linewidth=1.4, label="slow run, without noise")
     panel.plot(slow.time, slow.lazy, color=s.GREY, linewidth=1, linestyle=":", label="the same, features frozen")
-    for rate, colour in zip(found.setting.throws.rates, COLOURS, strict=False):
+    for rate, colour in zip(results.setting.throws.rates, COLOURS, strict=False):
         shown = seen.shown.sel(throw_rate=rate).values
         at = np.flatnonzero(np.isfinite(shown))
         panel.plot(
@@ -24,9 +24,9 @@ def draw_course(panel: Axes, found: Results) -> None:
             shown[at],
             color=colour,
             linewidth=0.9,
-            label=f"groups of {found.setting.group_size}, rate {rate:g}",
+            label=f"groups of {results.setting.group_size}, rate {rate:g}",
         )
-        crossed, fell = at[shown[at] >= 2 / rate][0], at[at <= at[-1] - found.setting.throws.after][-1]
+        crossed, fell = at[shown[at] >= 2 / rate][0], at[at <= at[-1] - results.setting.throws.after][-1]
         marks = (crossed, "o", "none"), (fell, "v", colour)
         for place, marker, face in marks:
             look = s.MEASURED | {"color": colour, "marker": marker, "markersize": 6, "markerfacecolor": face}
@@ -39,12 +39,12 @@ def draw_course(panel: Axes, found: Results) -> None:
     panel.set_title("K grows, crosses 2/rate (circle), is thrown (triangle)")
 
 
-def draw_crossings(panel: Axes, found: Results) -> None:
-    predicted, measured = found.predicted.crossing, found.measured.crossing
+def draw_crossings(panel: Axes, results: Results) -> None:
+    predicted, measured = results.predicted.crossing, results.measured.crossing
     ends = [0.8 * float(predicted.min()), 1.25 * float(predicted.max())]
     panel.plot(ends, ends, color=s.GREY, linewidth=1)
-    for start, marker in zip(found.setting.starts, "o^", strict=False):
-        for rate in found.setting.rates:
+    for start, marker in zip(results.setting.starts, "o^", strict=False):
+        for rate in results.setting.rates:
             runs = measured.sel(start=start, rate=rate).values
             panel.plot(
                 np.full(len(runs), predicted.sel(start=start, rate=rate)),
@@ -55,11 +55,11 @@ def draw_crossings(panel: Axes, found: Results) -> None:
     panel.set_title("Updates until 48 runs cross 2/rate")
 
 
-def draw_edges(panel: Axes, found: Results) -> None:
-    ratio = (found.measured.edge / found.predicted.edge).values
+def draw_edges(panel: Axes, results: Results) -> None:
+    ratio = (results.measured.edge / results.predicted.edge).values
     panel.axhspan(0.9, 1.1, color=s.GREY, alpha=0.2, linewidth=0)
     panel.axhline(1, color=s.GREY, linewidth=1)
-    loops, taken = found.setting.loops, Counter[int]()
+    loops, taken = results.setting.loops, Counter[int]()
     for model, colour in (("refresh", s.BLUE), ("pipeline", s.VERMILION)):
         for momentum, marker in ((0.0, "o"), (0.9, "s")):
             chosen = [i for i, one in enumerate(loops) if (one[0], one[2]) == (model, momentum)]

@@ -14,20 +14,20 @@ from experiments.shared.mismatch_axes import hot_weights
 ARM_COLOURS = {2: s.VERMILION, 4: s.ORANGE, 10: s.PURPLE, 100: s.BLACK}
 
 
-def draw_critical(axis: Axes, found: Results) -> None:
+def draw_critical(axis: Axes, results: Results) -> None:
     """Critical KL weights against the sampler's temperature."""
 
     def one(name: str, colour: str, **where: Any) -> xarray.DataArray:
-        line = found.predicted[f"{name}_line"].sel(where)
-        axis.plot(found.predicted.fine_temperature, line, color=colour)
-        measured = found.measured[name].sel(where)
-        axis.plot(found.measured.temperature, measured, **s.MEASURED | {"color": colour})
+        line = results.predicted[f"{name}_line"].sel(where)
+        axis.plot(results.predicted.fine_temperature, line, color=colour)
+        measured = results.measured[name].sel(where)
+        axis.plot(results.measured.temperature, measured, **s.MEASURED | {"color": colour})
         return line
 
     one("critical", s.BLUE, rule="std")
     one("critical", s.GREEN, rule="std, weights")
     ends = {2: one("critical", ARM_COLOURS[2], rule="mean-only")}
-    ends |= {k: one("critical_arms", ARM_COLOURS[k], arms=k) for k in found.setting.arms}
+    ends |= {k: one("critical_arms", ARM_COLOURS[k], arms=k) for k in results.setting.arms}
     for k, line in ends.items():
         axis.annotate(
             f"K = {k}", (2.1, float(line[-1])), (2, -2), textcoords="offset points", color=ARM_COLOURS[k], fontsize=6.5
@@ -40,21 +40,21 @@ def draw_critical(axis: Axes, found: Results) -> None:
     axis.set_title("a: below its line training collapses", loc="left")
 
 
-def _draw_own(axis: Axes, found: Results, advantage: str) -> None:
-    line = found.predicted.own_line.sel(advantage=advantage)
-    axis.plot(found.predicted.fine_weight, line, color=s.GREY, linewidth=1.2, linestyle="--")
+def _draw_own(axis: Axes, results: Results, advantage: str) -> None:
+    line = results.predicted.own_line.sel(advantage=advantage)
+    axis.plot(results.predicted.fine_weight, line, color=s.GREY, linewidth=1.2, linestyle="--")
 
 
-def draw_hot(axis: Axes, found: Results) -> None:
+def draw_hot(axis: Axes, results: Results) -> None:
     """Ends of runs under a hot sampler against the KL weight."""
-    weights, top = hot_weights(found.setting), found.setting.gone
-    _draw_own(axis, found, "dr_grpo")
-    for place, k in enumerate(found.measured.hot_arms.values):
+    weights, top = hot_weights(results.setting), results.setting.gone
+    _draw_own(axis, results, "dr_grpo")
+    for place, k in enumerate(results.measured.hot_arms.values):
         colour = ARM_COLOURS[int(k)]
-        line = found.predicted.hot_line[place]
-        axis.plot(found.predicted.fine_weight, line, color=colour)
-        axis.plot(weights[place], found.measured.hot[place], **s.MEASURED | {"color": colour})
-        gone = found.measured.hot_gone[place].values > 0.5
+        line = results.predicted.hot_line[place]
+        axis.plot(results.predicted.fine_weight, line, color=colour)
+        axis.plot(weights[place], results.measured.hot[place], **s.MEASURED | {"color": colour})
+        gone = results.measured.hot_gone[place].values > 0.5
         axis.plot(weights[place][gone], np.full(gone.sum(), top), **s.MEASURED | {"color": colour, "marker": "^"})
         sheet.note(axis, 0.99, 0.72 - 0.1 * place, f"K = {k}", color=colour, ha="right")
     sheet.note(axis, 0.99, 0.82, "K = 2, temperature 1", color=s.GREY, ha="right")
@@ -62,20 +62,20 @@ def draw_hot(axis: Axes, found: Results) -> None:
     axis.set(xscale="log", xlim=(0.2, 1.05), ylim=(-2, 1.08 * top))
     sheet.ticks_at(axis.xaxis, (0.2, 0.3, 0.5, 1.0))
     axis.set(xlabel="KL weight", ylabel="log-odds at the end")
-    axis.set_title(f"b: temperature {found.setting.hot.tau:g}, mean only: runs collapse", loc="left")
+    axis.set_title(f"b: temperature {results.setting.hot.tau:g}, mean only: runs collapse", loc="left")
 
 
-def draw_cold(axis: Axes, found: Results) -> None:
+def draw_cold(axis: Axes, results: Results) -> None:
     """Ends of runs under a cold sampler, with the std, by correction."""
     looks = {
         "none": (s.BLUE, "no correction"),
         "truncated": (s.ORANGE, r"$\pi/b$, at most 2"),
         "pi/b": (s.GREEN, r"$\pi/b$"),
     }
-    _draw_own(axis, found, "grpo")
+    _draw_own(axis, results, "grpo")
     for place, (one, (colour, label)) in enumerate(looks.items()):
-        axis.plot(found.predicted.fine_weight, found.predicted.cold_line.sel(cold_correction=one), color=colour)
-        seen = found.measured.cold.sel(cold_correction=one)
+        axis.plot(results.predicted.fine_weight, results.predicted.cold_line.sel(cold_correction=one), color=colour)
+        seen = results.measured.cold.sel(cold_correction=one)
         axis.plot(seen.cold_weight, seen, **s.MEASURED | {"color": colour})
         sheet.note(axis, 0.6, 0.9 - 0.1 * place, label, color=colour)
     sheet.note(axis, 0.6, 0.6, "temperature 1", color=s.GREY)
@@ -84,15 +84,15 @@ def draw_cold(axis: Axes, found: Results) -> None:
     axis.set_title("c: cold sampler, std: weights overshoot", loc="left")
 
 
-def draw_repair(axis: Axes, found: Results) -> None:
+def draw_repair(axis: Axes, results: Results) -> None:
     """Ends against the bound of the weights."""
     looks = {"tis": (s.BLUE, "truncated"), "icepop": (s.VERMILION, "masked")}
     for place, (one, (colour, label)) in enumerate(looks.items()):
-        axis.plot(found.predicted.fine_bound, found.predicted.repair_line.sel(correction=one), color=colour)
-        seen = found.measured.repair_runs.sel(correction=one)
+        axis.plot(results.predicted.fine_bound, results.predicted.repair_line.sel(correction=one), color=colour)
+        seen = results.measured.repair_runs.sel(correction=one)
         axis.plot(seen.bound, seen, **s.MEASURED | {"color": colour})
         sheet.note(axis, 0.65, 0.32 - 0.1 * place, label, color=colour)
-    without, own = found.predicted.repair_ends.values
+    without, own = results.predicted.repair_ends.values
     above: dict[str, Any] = {"va": "bottom", "textcoords": "offset points", "xytext": (0, 1.5)}
     for height, text, x, side in ((without, "no correction", 3.08, "right"), (own, "temperature 1", 1.03, "left")):
         axis.axhline(height, color=s.GREY, linewidth=0.8, linestyle=":")

@@ -144,11 +144,11 @@ def _correlation(residual: Floats, tangent: Floats) -> Floats:
 def ar1(rng: np.random.Generator, count: int, points: int, rho: float) -> Floats:
     """Noise of unit variance with lag-one autocorrelation rho [count, points]."""
     fresh = rng.normal(size=(count, points))
-    made = np.empty_like(fresh)
-    made[:, 0] = fresh[:, 0]
+    series = np.empty_like(fresh)
+    series[:, 0] = fresh[:, 0]
     for i in range(1, points):
-        made[:, i] = rho * made[:, i - 1] + np.sqrt(1 - rho * rho) * fresh[:, i]
-    return made
+        series[:, i] = rho * series[:, i - 1] + np.sqrt(1 - rho * rho) * fresh[:, i]
+    return series
 
 
 def _band(points: int) -> NDArray[np.bool_]:

@@ -99,8 +99,8 @@ def at_own_best(values: np.ndarray) -> tuple[np.ndarray, Estimate]:
 def where_any(name: str) -> Any:
     """Measured over predicted, farthest from 1 among those that have a number; NaN where another has none."""
 
-    def read(found: Results) -> float:
-        measured, predicted = (data[name].values for data in (found.measured, found.predicted))
+    def read(results: Results) -> float:
+        measured, predicted = (data[name].values for data in (results.measured, results.predicted))
         if np.any(np.isfinite(measured) != np.isfinite(predicted)):
             return float("nan")
         some = np.isfinite(predicted)

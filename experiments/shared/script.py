@@ -63,12 +63,12 @@ def run(
         tell(f"{name}: {' '.join(str(error).split())}")
         return BAD_INPUT
     try:
-        found = compute_into(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
+        report = compute_into(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
     finally:
         say(str(folder))
-    if found.incomplete:
-        tell(f"{name}: {found.incomplete}")
-    return INCOMPLETE if found.incomplete else OK
+    if report.incomplete:
+        tell(f"{name}: {report.incomplete}")
+    return INCOMPLETE if report.incomplete else OK
 
 
 def read(schema: type[Any], arguments: Sequence[str]) -> Any:
@@ -76,13 +76,13 @@ def read(schema: type[Any], arguments: Sequence[str]) -> Any:
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
-    known = [one.name for one in fields(schema)]
+    names = [one.name for one in fields(schema)]
     paths = [one for one in arguments if "=" not in one]
-    _checks.require(not paths or "paths" in known, "argument", "key=value", " ".join(paths))
+    _checks.require(not paths or "paths" in names, "argument", "key=value", " ".join(paths))
     texts = [one for one in arguments if "=" in one]
     for one in texts:
         key = one.partition("=")[0]
-        _checks.require(key in known, key, one_of(key, known), "an unknown key")
+        _checks.require(key in names, key, one_of(key, names), "an unknown key")
     try:
         parts = [OmegaConf.structured(schema), OmegaConf.from_dotlist(texts), {"paths": paths} if paths else {}]
         return OmegaConf.to_object(OmegaConf.merge(*parts))
@@ -92,5 +92,5 @@ def read(schema: type[Any], arguments: Sequence[str]) -> Any:
 
 def _help(about: str, schema: type[Any]) -> str:
     settings = [(f"{key}={json.dumps(usual)}", one.metadata["help"]) for key, one, usual in listed(schema)]
-    lines = [f"  {told}".ljust(34) + f"  {text}" for told, text in settings]
+    lines = [f"  {option}".ljust(34) + f"  {text}" for option, text in settings]
     return "\n".join([about.strip(), "", "Settings, as key=value:", *lines])

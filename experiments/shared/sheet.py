@@ -46,16 +46,18 @@ def panels(
       lettered: whether each panel has its letter above it at the left.
     """
     figure.set_figheight(height)
-    made = list(figure.subplots(count // across, across, squeeze=False, height_ratios=sizes).ravel())
-    for panel, letter in zip(made, ascii_lowercase, strict=False) if lettered else ():
+    axes = list(figure.subplots(count // across, across, squeeze=False, height_ratios=sizes).ravel())
+    for panel, letter in zip(axes, ascii_lowercase, strict=False) if lettered else ():
         panel.set_title(letter, loc="left", fontweight="bold")
-    return made
+    return axes
 
 
-def fill(figure: "Figure", found: "Results", parts: "Sequence[Callable[[Axes, Results], None]]", **layout: Any) -> None:
+def fill(
+    figure: "Figure", results: "Results", parts: "Sequence[Callable[[Axes, Results], None]]", **layout: Any
+) -> None:
     """Draw each part into a panel of its own. layout: of `panels`."""
     for panel, part in zip(panels(figure, len(parts), **layout), parts, strict=True):
-        part(panel, found)
+        part(panel, results)
 
 
 def two_arms(rewards: Sequence[float]) -> str:

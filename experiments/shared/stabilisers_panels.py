@@ -19,13 +19,13 @@ CORRECTED = {
 }
 
 
-def by_sampler(panel: Axes, found: Results) -> None:
-    base = float(found.measured.sampler_reward.sel(correction="none", error=0))
-    value = (found.measured.sampler_reward - base).values
+def by_sampler(panel: Axes, results: Results) -> None:
+    base = float(results.measured.sampler_reward.sel(correction="none", error=0))
+    value = (results.measured.sampler_reward - base).values
     text = [["none" if np.isnan(x) else f"{x + 0.0:+.2f}" for x in row] for row in value]
     cells(panel, value, text, "PuOr", (-0.3, 0.3))
-    panel.set_yticks(range(len(value)), [CORRECTED[one] for one in found.setting.corrections])
-    far = found.measured.distance.sel(correction="importance").values
+    panel.set_yticks(range(len(value)), [CORRECTED[one] for one in results.setting.corrections])
+    far = results.measured.distance.sel(correction="importance").values
     panel.set_xticks(range(len(far)), [f"{x:.2f}" for x in far])
     panel.set(xlabel="flatter | distance [nats] | sharper", title="bias of the reward, by sampler")
 

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab._checks import install
-
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when the libraries are imported
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 with warnings.catch_warnings():  # their own deprecations are no error of ours
@@ -33,7 +31,7 @@ with warnings.catch_warnings():  # their own deprecations are no error of ours
         from trl import GRPOConfig, GRPOTrainer
         from trl.trainer import utils
     except ImportError:
-        raise ImportError(f"tiny_client: needs TRL, the extra trl: {install('trl')}") from None
+        raise ImportError("tiny_client: needs TRL, pip install 'packages/grpo_probe[trl]'") from None
 
 torch.set_num_threads(1)  # the matrices are tiny
 disable_progress_bar()
@@ -174,12 +172,12 @@ def path(run: GRPOTrainer, far: float = 1.0) -> np.ndarray:
 
     Where the trainer cannot sample, for its probabilities are no numbers, the last policy is NaN.
     """
-    found = [policy(run.model)]
+    policies = [policy(run.model)]
 
     class StopWhenFar(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
-            found.append(policy(run.model))
-            control.should_training_stop = distances(np.stack((found[0], found[-1])))[-1] > far
+            policies.append(policy(run.model))
+            control.should_training_stop = distances(np.stack((policies[0], policies[-1])))[-1] > far
 
     run.add_callback(StopWhenFar())
     try:
@@ -187,8 +185,8 @@ def path(run: GRPOTrainer, far: float = 1.0) -> np.ndarray:
     except RuntimeError as error:
         if "probability" not in str(error):
             raise
-        found.append(np.full_like(found[0], np.nan))
-    return np.stack(found)
+        policies.append(np.full_like(policies[0], np.nan))
+    return np.stack(policies)
 
 
 def distances(policies: np.ndarray) -> np.ndarray:

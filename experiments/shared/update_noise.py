@@ -121,8 +121,8 @@ def closure(setting: Setting, rule: str, point: Near, rate: float, age: int) -> 
 
 
 def mean_threshold(point: Near, age: int) -> float:
-    found = theory.first_unstable_learning_rate(theory.LinearLoop(point.fresh, point.stale, 0.0, "lag"), age)
-    return np.inf if found.value is None else found.value
+    crossing = theory.first_unstable_learning_rate(theory.LinearLoop(point.fresh, point.stale, 0.0, "lag"), age)
+    return np.inf if crossing.value is None else crossing.value
 
 
 def largest_variance(setting: Setting) -> float:

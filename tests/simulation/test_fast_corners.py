@@ -59,6 +59,7 @@ def test_a_group_is_silent_only_if_all_its_rewards_are_equal():
     for trained in (
         learner("grpo", bandit, group_size=6),
         learner("grpo", bandit, group_size=6, optimizer=Optimizer("adamw")),
+        learner("median", bandit, group_size=6),
     ):
         runs = run(trained, "sampled", cells(0.5, 0.0, 1, 0.0), steps=10, seeds=512, path="fast")
         assert np.all(runs.summary.tail_silent > 0.99)

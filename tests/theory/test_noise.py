@@ -141,6 +141,11 @@ def test_standard_deviations_of_logit_and_reward():
     assert logit_std(policy, rewards, basis.T @ covariance @ basis) == pytest.approx(0.4)
     step = 1e-6 * (fisher(policy) @ rewards)
     assert reward_std(policy, rewards, np.outer(step, step)) == pytest.approx(1e6 * step @ step, rel=1e-9)
+    # Three arms, the second the best: along a small step of the logits, by differences.
+    theta, step = np.log([0.5, 0.2, 0.3]), 1e-6 * np.array([0.3, 1.0, -0.4])
+    odds = [weight[1] / (weight[0] + weight[2]) for weight in (np.exp(theta), np.exp(theta + step))]
+    found = logit_std(np.exp(theta), np.array([0.1, 0.9, 0.4]), np.outer(step, step))
+    assert found == pytest.approx(np.log(odds[1] / odds[0]), rel=1e-5)
 
 
 def test_bad_noise_is_named():

@@ -156,16 +156,16 @@ def ages(
 
 
 def _weights(weights: Any) -> tuple[float, ...]:
-    found = np.asarray(_checks.numbers("staleness.weights", weights), float)
-    _checks.require(found.size <= OLDEST + 1, "staleness.weights", f"at most {OLDEST + 1}", found.size)
-    good = found.size > 0 and bool(np.all(found >= 0)) and abs(found.sum() - 1) <= 1e-6
+    shares = np.asarray(_checks.numbers("staleness.weights", weights), float)
+    _checks.require(shares.size <= OLDEST + 1, "staleness.weights", f"at most {OLDEST + 1}", shares.size)
+    good = shares.size > 0 and bool(np.all(shares >= 0)) and abs(shares.sum() - 1) <= 1e-6
     _checks.require(good, "staleness.weights", "numbers >= 0 that sum to 1, of the ages 0, 1, ...", list(weights))
-    return _trimmed(found)
+    return _trimmed(shares)
 
 
-def _trimmed(found: np.ndarray) -> tuple[float, ...]:
-    last = int(np.flatnonzero(found)[-1])
-    return tuple(float(x) for x in found[: last + 1] / found.sum())
+def _trimmed(shares: np.ndarray) -> tuple[float, ...]:
+    last = int(np.flatnonzero(shares)[-1])
+    return tuple(float(x) for x in shares[: last + 1] / shares.sum())
 
 
 def _of_law(law: str, mean: float | None, maximum: int | None) -> tuple[float, ...]:
@@ -205,7 +205,7 @@ def _counted(path: str) -> tuple[float, ...]:
         raise ValueError(f"staleness.counts: expected {what}, got {path!r} ({error})") from None
     good = all(0 <= age <= OLDEST and count >= 0 for age, count in pairs) and sum(c for _, c in pairs) > 0
     _checks.require(good, "staleness.counts", f"ages from 0 to {OLDEST} and counts >= 0, not all 0", path)
-    found = np.zeros(max(age for age, _ in pairs) + 1)
+    counts = np.zeros(max(age for age, _ in pairs) + 1)
     for age, count in pairs:
-        found[age] += count
-    return _trimmed(found)
+        counts[age] += count
+    return _trimmed(counts)

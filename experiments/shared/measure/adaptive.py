@@ -127,17 +127,17 @@ def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = F
     plain = block.second_moment
 
     def mapped(frozen: tuple) -> tuple[np.ndarray, ...] | None:
-        found = _fluctuation(block, frozen, covariance)
-        if found is None:
+        fluctuation = _fluctuation(block, frozen, covariance)
+        if fluctuation is None:
             return None
-        moment = stationary_moment(block, found[1])
+        moment = stationary_moment(block, fluctuation[1])
         return None if moment.values is None else tuple(np.asarray(v) for v in moment.values)
 
     frozen: tuple | None = plain
     if plain:
         frozen = _consistent(tuple(np.asarray(v) for v in plain), mapped)
-    found = None if frozen is None else _fluctuation(block, frozen, covariance)
-    if frozen is None or found is None:
+    spread = None if frozen is None else _fluctuation(block, frozen, covariance)
+    if frozen is None or spread is None:
         return NoisyState((), np.nan, None, "no self-consistent second moment was found")
     size = len(theta)
     into = block.basis[:size]
@@ -145,7 +145,7 @@ def noisy_state(learner: Learner, dynamics: str, hyper: Hyper, *, count: int = F
     return NoisyState(
         tuple(np.asarray(v) for v in frozen),
         float(np.mean(ratio)) if ratio else 1.0,
-        into @ found[0] @ into.T,
+        into @ spread[0] @ into.T,
         None,
     )
 

@@ -68,8 +68,8 @@ def averaged_path(
     whole = jnp.int32(interval) if learner.staleness.whole_interval else jnp.asarray(float(interval))
     typed = Hyper(jnp.asarray(rate), jnp.asarray(float(momentum)), whole, jnp.asarray(float(weight)))
     begin = jnp.stack([jnp.asarray(one.initial_parameters) for one in bandits]) if start is None else jnp.asarray(start)
-    found = _run(learner, dynamics, stack_bandits(bandits), typed, begin, times, jnp.int32(every), noise or None)
-    mean, spread, end, preconditioner = map(np.asarray, found)
+    path = _run(learner, dynamics, stack_bandits(bandits), typed, begin, times, jnp.int32(every), noise or None)
+    mean, spread, end, preconditioner = map(np.asarray, path)
     return AveragedPath(mean, spread, end, preconditioner if preconditioner.size else None)
 
 
@@ -177,17 +177,17 @@ def interval_threshold(
     all, or none. The interval in `hyper` is not used; raises what `averaged_path` raises.
     """
     aside = _stiffest_aside(learner, dynamics, bandits, float(hyper.kl_weight), start, displacement)
-    found, before = np.full(len(start), np.nan), np.full(len(start), np.inf)
+    thresholds, before = np.full(len(start), np.nan), np.full(len(start), np.inf)
     for place, interval in enumerate(intervals):
         growth = _apart(learner, dynamics, bandits, hyper._replace(refresh_interval=interval), start, aside, blocks)
-        crosses = (before <= 1) & (growth > 1) & np.isnan(found)
+        crosses = (before <= 1) & (growth > 1) & np.isnan(thresholds)
         if place:
             share = (1 - before[crosses]) / (growth[crosses] - before[crosses])
-            found[crosses] = intervals[place - 1] + share * (interval - intervals[place - 1])
+            thresholds[crosses] = intervals[place - 1] + share * (interval - intervals[place - 1])
         before = growth
-        if not np.any(np.isnan(found)):
+        if not np.any(np.isnan(thresholds)):
             break
-    return found
+    return thresholds
 
 
 def _stiffest_aside(
@@ -195,8 +195,8 @@ def _stiffest_aside(
 ) -> np.ndarray:
     """Places [S, D] of a distance `size` from others along the stiffest direction there."""
     pairs = zip(bandits, start, strict=True)
-    found = [leading_stiffness(replace(learner, bandit=b), dynamics, kl_weight, x) for b, x in pairs]
-    return np.asarray(start + size * np.stack([one.vectors[:, 0].real for one in found]))
+    stiffest = [leading_stiffness(replace(learner, bandit=b), dynamics, kl_weight, x) for b, x in pairs]
+    return np.asarray(start + size * np.stack([one.vectors[:, 0].real for one in stiffest]))
 
 
 def _apart(

@@ -72,8 +72,8 @@ def return_boundary(
     fixed = np.asarray(theta_star, np.float64)
 
     def away(cells: Hyper, which: np.ndarray) -> np.ndarray:
-        found = tail_range(learner, dynamics, cells, fixed[which], start[which], along, steps)
-        return np.max(np.abs(found), axis=1) - RETURNED
+        ranges = tail_range(learner, dynamics, cells, fixed[which], start[which], along, steps)
+        return np.max(np.abs(ranges), axis=1) - RETURNED
 
     return first_crossing(away, cells, np.arange(len(fixed)), grid, bisections)
 

@@ -98,14 +98,14 @@ def stiffness_along(
     NaN where a place is not finite. tolerance, preconditioners [T, D]: as of `leading_stiffness`. Raises what that
     raises.
     """
-    found, last = np.full(len(path), np.nan), None
+    stiffness, last = np.full(len(path), np.nan), None
     for place, theta in enumerate(path):
         if np.all(np.isfinite(theta)):
             divided = None if preconditioners is None else preconditioners[place]
             about: dict[str, Any] = {"tolerance": tolerance, "start": last, "preconditioner": divided}
             one = leading_stiffness(learner, dynamics, kl_weight, theta, **about)
-            found[place], last = one.values[0].real, one.vectors[:, 0].real
-    return found
+            stiffness[place], last = one.values[0].real, one.vectors[:, 0].real
+    return stiffness
 
 
 @partial(jax.jit, static_argnames=("dynamics", "part"))

@@ -14,8 +14,8 @@ def load(name: str) -> dict[str, Any]:
 
     from bandit_lab.app.settings.config import config_dir
 
-    found: Any = OmegaConf.to_container(OmegaConf.load(config_dir() / "benchmark" / f"{name}.yaml"), resolve=True)
-    return found
+    loaded: Any = OmegaConf.to_container(OmegaConf.load(config_dir() / "benchmark" / f"{name}.yaml"), resolve=True)
+    return loaded
 
 
 def draw(rng: np.random.Generator, spec: Any) -> Any:

@@ -87,17 +87,17 @@ def simulate_all(
     """Every run, in the order given."""
     ready = with_rates(planted)
     order = sorted(range(len(ready)), key=lambda i: (ready[i].prompts, ready[i].group_size, ready[i].points))
-    found: dict[int, Simulated] = {}
+    simulated: dict[int, Simulated] = {}
     while order:
         first = ready[order[0]]
         same = [
             i for i in order[:LANES] if (ready[i].prompts, ready[i].group_size) == (first.prompts, first.group_size)
         ]
         for i, run in zip(same, _together([ready[i] for i in same]), strict=True):
-            found[i] = run
+            simulated[i] = run
         order = order[len(same) :]
-        advance(len(found), len(ready))
-    return [found[i] for i in range(len(ready))]
+        advance(len(simulated), len(ready))
+    return [simulated[i] for i in range(len(ready))]
 
 
 def with_rates(planted: list[Injected]) -> list[Injected]:

@@ -83,8 +83,8 @@ def adaptive_threshold(
     kappa_c(model, N, beta1, ema)/lambda_max(D H). For other splits put `precondition` into a `LinearLoop` with
     convention `ema`. Leading order (module docstring).
     """
-    found = exact(model, refresh_interval, beta1, "ema")
-    return Threshold(found.kappa / precondition(split, second_moment, eps).largest, found.bifurcation)
+    crossing = exact(model, refresh_interval, beta1, "ema")
+    return Threshold(crossing.kappa / precondition(split, second_moment, eps).largest, crossing.bifurcation)
 
 
 def self_consistent_moment(
@@ -109,10 +109,10 @@ def self_consistent_moment(
     for _ in range(rounds):
         scaled = precondition(split, moment, eps)
         loop = LinearLoop(scaled.fresh, scaled.stale, beta1, model, "ema")
-        found = stationary_covariance(
+        stationary = stationary_covariance(
             loop, learning_rate, refresh_interval, scaled.to_logits.T @ noise @ scaled.to_logits
         )
-        seen = found.average if np.any(split.fresh) else found.covariance
+        seen = stationary.average if np.any(split.fresh) else stationary.covariance
         if seen is None:
             moment = moment * 1.5
             continue
@@ -183,5 +183,5 @@ def decayed_fixed_point(
             drift = drift / (np.sqrt(np.diag(noise) + drift**2) + eps)
         return drift - weight_decay * logits
 
-    found = root(balance, np.asarray(start, float), method="hybr", tol=1e-13)
-    return found.x if np.abs(balance(found.x)).max() < 1e-9 else None
+    solution = root(balance, np.asarray(start, float), method="hybr", tol=1e-13)
+    return solution.x if np.abs(balance(solution.x)).max() < 1e-9 else None

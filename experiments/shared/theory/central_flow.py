@@ -177,8 +177,8 @@ def _closed(
     every: Array,
 ) -> tuple[Array, Array]:
     """Means [T, D] and mean squared spreads [T] of stretches. past: [m, D] snapshots; total: zeros [T, D]."""
-    start, kept = past[0], len(past)
-    shifted = np.array([0, 1, 0, *range(2, kept + 1)])  # of (x, w, snapshots): x before the others
+    start, length = past[0], len(past)
+    shifted = np.array([0, 1, 0, *range(2, length + 1)])  # of (x, w, snapshots): x before the others
     count = basis.shape[1]
 
     def turned(theta: Array, basis: Array, spread: Array) -> tuple[Array, Array]:
@@ -212,7 +212,7 @@ def _closed(
         )
         return theta, velocity, past, basis, spread, total, square
 
-    nothing = jnp.zeros((kept + 2, count, kept + 2, count))
+    nothing = jnp.zeros((length + 2, count, length + 2, count))
     carry = start, jnp.zeros_like(start), past, basis, nothing, total, jnp.zeros(len(total))
     *_, total, square = jax.lax.fori_loop(0, len(total) * every // stride, block, carry)
     return total, square - jnp.sum(total**2, axis=1)
@@ -246,11 +246,11 @@ def central_path(
     start = jnp.asarray(groups.climb.start)
     most = min(prompts * (answers - 1), len(start))
     count = most if directions is None else min(_checks.integer("directions", directions, 1), len(start))
-    kept = {"refresh": 1, "pipeline": 2, "lag": refresh_interval + 1}[model]
+    memory = {"refresh": 1, "pipeline": 2, "lag": refresh_interval + 1}[model]
     stride = 1 if model == "lag" else refresh_interval
     _checks.require(every > 0 and every % stride == 0, "every", f"a positive multiple of {stride}, whole blocks", every)
     numbers = (jnp.asarray(float(one)) for one in (learning_rate, momentum))
-    past, total = jnp.broadcast_to(start, (kept, len(start))), jnp.zeros((times, len(start)))
+    past, total = jnp.broadcast_to(start, (memory, len(start))), jnp.zeros((times, len(start)))
     basis = jnp.zeros((len(start), count))
     mean, square = _closed(groups, *numbers, jnp.asarray(stride), past, basis, total, jnp.asarray(every))
     return NoisyPath(np.asarray(mean), np.sqrt(np.maximum(np.asarray(square), 0)))

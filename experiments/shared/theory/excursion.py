@@ -47,6 +47,6 @@ def edges(drift: Callable[[float], float], low: float, high: float, push: np.nda
     """
     start = np.linspace(low, high, 4001)
     thrown = thrown_out(drift, start, push, limit)
-    found = np.stack([start[thrown.argmax(-1)], start[::-1][thrown[..., ::-1].argmax(-1)]], axis=-1)
+    ends = np.stack([start[thrown.argmax(-1)], start[::-1][thrown[..., ::-1].argmax(-1)]], axis=-1)
     within = thrown.any(-1, keepdims=True) & ~thrown[..., [0, -1]]
-    return np.where(within, found, np.nan)
+    return np.where(within, ends, np.nan)

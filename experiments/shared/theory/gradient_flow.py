@@ -107,15 +107,15 @@ def sharpness(climb: Climb, advantage: str, places: np.ndarray) -> np.ndarray:
 
     Relative accuracy 1e-8. NaN where a place is not finite.
     """
-    found = np.full(len(places), np.nan)
+    largest = np.full(len(places), np.nan)
     last = np.random.default_rng(0).standard_normal(places.shape[1])
     for place in np.flatnonzero(np.isfinite(places).all(axis=1)):
         theta = places[place]
         apply = partial(_pulled, climb, advantage, jnp.asarray(theta))
         operator = LinearOperator((len(theta), len(theta)), lambda v, apply=apply: np.asarray(apply(v)), dtype=float)
         values, vectors = eigsh(operator, 1, which="LA", v0=last, tol=1e-8)
-        found[place], last = values[0], vectors[:, 0]
-    return found
+        largest[place], last = values[0], vectors[:, 0]
+    return largest
 
 
 def off_policy_drift(climb: Climb, advantage: str, estimator: str, theta: Array, old: Array) -> Array:

@@ -31,8 +31,8 @@ def lazy_climb(bandit: Any, kl_weight: float) -> Climb:
     logits = bandit.logits(start)
     slope = np.asarray(jax.jacrev(lambda theta: bandit.logits(theta).reshape(-1))(start))
     sizes, directions = np.linalg.eigh(slope @ slope.T)
-    kept = sizes > RANK * sizes[-1]
-    columns = jnp.asarray(directions[:, kept] * np.sqrt(sizes[kept]))
+    large = sizes > RANK * sizes[-1]
+    columns = jnp.asarray(directions[:, large] * np.sqrt(sizes[large]))
     policy = jax.tree_util.Partial(_log_policy, columns, logits, bandit.tokens)
     success = bandit.law.probabilities[..., 1]
     return Climb(

@@ -57,8 +57,8 @@ def lyapunov_exponent(
             history /= scale[:, None]
             velocity = velocity / scale
             total += np.log(scale) if t >= start else 0.0
-    kept = sum(16 for t in range(15, steps, 16) if t >= start)
-    total = total[alive] / kept
+    counted = sum(16 for t in range(15, steps, 16) if t >= start)
+    total = total[alive] / counted
     return Exponent(float(total.mean()), float(total.std(ddof=1) / np.sqrt(len(total))))
 
 

@@ -597,10 +597,24 @@ class Loop:
         return RateCrossing(float(rates(np.array([0.5 * (low + high)]))[0]))
 
     def _ringing(self) -> RateCrossing:
+        """The first learning rate at which one of the largest multipliers, one a mode, is complex or negative."""
         if self.size > LARGEST_MAP:
             return RateCrossing(None, None, Reason.TOO_LARGE)
-        first = np.geomspace(self._grid[0] * 1e-4, self._grid[0], 200)[:-1]
-        return _first_ringing(self.maps, np.concatenate([first, self._grid]), len(self.fresh))
+
+        def rings(rates: np.ndarray) -> np.ndarray:
+            slow = ordered(self.maps(rates))[:, : len(self.fresh)]
+            tilted = np.abs(np.where(np.isfinite(slow), slow.imag, 0.0)) > _REAL * np.abs(slow)
+            return np.any(~np.isfinite(slow) | tilted | (slow.real < 0), axis=-1)
+
+        grid = np.concatenate([np.geomspace(self._grid[0] * 1e-4, self._grid[0], 200)[:-1], self._grid])
+        for start in range(0, len(grid), AT_ONCE):
+            hits = start + np.flatnonzero(rings(grid[start : start + AT_ONCE]))
+            if len(hits):
+                low, high = grid[max(hits[0] - 1, 0)], grid[hits[0]]
+                while high - low > 1e-14 * high and low < (middle := 0.5 * (low + high)) < high:
+                    low, high = (low, middle) if rings(np.array([middle]))[0] else (middle, high)
+                return RateCrossing(float(high))
+        return RateCrossing(None, None, Reason.NO_RINGING)
 
     def mean_square(self, draws: int) -> RateCrossing:
         """The learning rate at which the mean square stops decaying, where every update draws that many of the ages.
@@ -733,28 +747,6 @@ def spectrum(matrix: np.ndarray) -> np.ndarray:
     values = np.linalg.eigvals(matrix)
     values = values[np.argsort(-values.real, kind="stable")]
     return values.real if np.all(np.abs(values.imag) <= 1e-10 * np.abs(values).max()) else values
-
-
-def _first_ringing(maps: Callable[[np.ndarray], np.ndarray], grid: np.ndarray, modes: int) -> RateCrossing:
-    """The first learning rate of a grid at which one of the largest multipliers, one a mode, is complex or negative."""
-
-    def rings(rates: np.ndarray) -> np.ndarray:
-        slow = ordered(maps(rates))[:, :modes]
-        tilted = np.abs(np.where(np.isfinite(slow), slow.imag, 0.0)) > _REAL * np.abs(slow)
-        return np.any(~np.isfinite(slow) | tilted | (slow.real < 0), axis=-1)
-
-    previous = grid[0]
-    for start in range(0, len(grid), AT_ONCE):
-        rates = grid[np.minimum(np.arange(start, start + AT_ONCE), len(grid) - 1)]
-        hits = np.flatnonzero(rings(rates))
-        if len(hits):
-            i = int(hits[0])
-            low, high = (rates[i - 1] if i else previous), rates[i]
-            while high - low > 1e-14 * high and low < (middle := 0.5 * (low + high)) < high:
-                low, high = (low, middle) if rings(np.array([middle]))[0] else (middle, high)
-            return RateCrossing(float(high))
-        previous = rates[-1]
-    return RateCrossing(None, None, Reason.NO_RINGING)
 
 
 # ------------------------------------------------------------------------------------------ from a learner to its loop

@@ -16,8 +16,6 @@ from bandit_lab.lab.predict.statements import RATE, evaluate
 from experiments.shared.random_ages import Random
 
 CONVENTIONS = {"heavy_ball": "sgd", "ema": "sgd_ema", "nesterov": "nesterov"}
-OF_ADAM = {"adam"}
-"""Its convention is its own: the same learning rate in every one."""
 SETTINGS = {
     "frozen": {},
     "batch reuse": {"batch_reuse": True},
@@ -48,15 +46,10 @@ def numbers(found):
 
 def assert_same(one, other, factor):
     """factor: of learning rates."""
-    unknown = (
-        {"fastest_update"}
-        if "nesterov" in (one.settings.optimizer["name"], other.settings.optimizer["name"])
-        else set()
-    )  # no formula
     for (key, value, is_rate), (_, too, _) in zip(numbers(one), numbers(other), strict=True):
-        assert (value is None) == (too is None) or key in unknown, key
-        if value is not None and key not in unknown:
-            expected = np.array(value) * (factor if is_rate and key not in OF_ADAM else 1)
+        assert (value is None) == (too is None), key
+        if value is not None:
+            expected = np.array(value) * (factor if is_rate else 1)
             np.testing.assert_allclose(np.array(too), expected, rtol=1e-7, atol=1e-12, err_msg=key)
     assert one.regime == other.regime
     assert one.intervals.islands == other.intervals.islands

@@ -179,9 +179,15 @@ def test_adamw_has_the_threshold_of_its_own_decay():
 
     expected = crossing(lambda rate: radius(rate) >= 1, 0.01, 100)
     assert rows["held_moment"]["value"] == pytest.approx(expected, rel=1e-6)
-    assert rows["adam"]["value"] is None
-    _, rows = predict("optimizer=adam")  # the closed form and the derivatives of optax's update
-    assert rows["held_moment"]["value"] == pytest.approx(rows["adam"]["value"], rel=1e-5)
+
+
+def test_adam_has_the_threshold_of_its_mean_over_the_std_of_the_noise():
+    """An average of gradients over one std, the same of both arms: by the noise and the closed form of the theory."""
+    found, rows = predict("optimizer=adam")
+    signal = theory.BinarySignal(theory.GroupLaw("grpo", 64), (0.9, 0.1))
+    noise = theory.binary_covariance(signal.law, signal.means, np.array(found["fixed_point"]["policy"]))
+    expected = theory.exact("refresh", 1, 0.9, "ema").kappa * (np.sqrt(noise[0, 0]) + 1e-8) / found["stiffness"]
+    assert rows["held_moment"]["value"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_what_mean_and_largest_age_guarantee():

@@ -159,19 +159,11 @@ class LinearTheory:
 
     def threshold(self, interval: float, momentum: float) -> RateThreshold:
         """The same exactly; with drawn ages that of the mean square."""
-        if self.drawn and self.policy is not None:
-            found = self.mean_square(interval, momentum).value
-            return RateThreshold.absent(Reason.DRAWN) if found is None else RateThreshold(found)
-        return self._rate(lambda loop: loop.threshold, interval, momentum)
-
-    def mean_square(self, interval: float, momentum: float) -> RateCrossing:
-        """The learning rate at which the mean square stops decaying, with drawn ages; with averaged ones, if one were
-        drawn."""
+        if not self.drawn or self.policy is None:
+            return self._rate(lambda loop: loop.threshold, interval, momentum)
         drawn = drawn_loop_of(self.learner, *self.parts, momentum, interval)
-        if drawn is None and self.drawn:
-            return RateCrossing(None, None, Reason.NOT_STALE)
-        loop, number = drawn or (self.loop(momentum, interval), 1)
-        return loop.mean_square(number)
+        found = None if drawn is None else drawn[0].mean_square(drawn[1]).value
+        return RateThreshold.absent(Reason.DRAWN) if found is None else RateThreshold(found)
 
     def onset(self, interval: float, momentum: float) -> RateThreshold:
         """Learning rate from which on displacements oscillate."""

@@ -53,12 +53,6 @@ class OperatingPoint:
         return np.exp(np.asarray(self.learner.bandit.reference_log_policy)[0])
 
     @cached_property
-    def initial(self) -> np.ndarray:
-        """Probabilities [K] at the start of training."""
-        bandit = self.learner.bandit
-        return np.exp(np.asarray(bandit.log_policy(bandit.initial_parameters))[0])
-
-    @cached_property
     def means(self) -> np.ndarray:
         """Mean [K] of the reward of each arm that is trained on."""
         return np.asarray(self.learner.bandit.law.means)[0]

@@ -13,10 +13,10 @@ import numpy as np
 
 from bandit_lab import theory
 from bandit_lab.app.result import Value
-from bandit_lab.grpo import GRPO, Exact, Optimizer
+from bandit_lab.grpo import Exact
 from bandit_lab.lab.predict.linear import NO_NOISE, weighs
 from bandit_lab.lab.predict.point import Missing, OperatingPoint
-from bandit_lab.loop import LinearRule, RateCrossing, loop_of
+from bandit_lab.loop import LinearRule
 from bandit_lab.measure.outcome import VERTEX_SHARE
 
 EXACT = "exact"
@@ -27,9 +27,7 @@ LEADING = "leading order"
 """First term of an expansion, a law or an oscillator."""
 RATE = "logits per unit gradient"  # as the help says of learning_rate
 HORIZON = 1000  # steps until which runs are counted as collapsed
-_ADAM_EPS = 1e-8
 _CHAIN_SPACING = 0.2  # nats between the grid points of the two-arm chain
-_NEVER_OLD = "the policy that acts is never old"
 
 
 class Quantity(NamedTuple):
@@ -91,12 +89,6 @@ def _binary(point: OperatingPoint) -> theory.BinarySignal:
     return point.signal
 
 
-def _two_arms(point: OperatingPoint) -> theory.BinarySignal:
-    signal = _binary(point)
-    _need(len(point.means) == 2, "for two arms only")
-    return signal
-
-
 def _gradient_closed(point: OperatingPoint) -> None:
     reason = weighs(point.learner)
     _need(reason is None, reason)
@@ -133,23 +125,6 @@ def _stale(point: OperatingPoint) -> None:
     if not point.linear.drawn:
         _linear(point)
     _need(point.linear.wholly_stale, "one number only where the whole stiffness is stale")
-
-
-def _as_geometric(point: OperatingPoint) -> tuple[float, float, Any]:
-    """(mean age, momentum, convention), as if the ages were geometric."""
-    _stale(point)
-    _need(point.mean_age > 0, _NEVER_OLD)
-    return point.mean_age, point.hyper.momentum, theory.as_convention(point.learner.optimizer.convention)
-
-
-def _known(crossing: RateCrossing) -> float:
-    if crossing.value is None:
-        raise Missing(crossing.reason)
-    return crossing.value
-
-
-def _gap(policy: np.ndarray) -> float:
-    return float(np.log(policy[0] / policy[1]))
 
 
 # ----------------------------------------------------------------------------------------------- the lines of the table
@@ -195,35 +170,6 @@ def _group_factor(point: OperatingPoint) -> float:
     return float(law.factor(win) / replace(law, group_size=None).factor(win))
 
 
-@_quantity(
-    "  first order 1 - 1/(8 G J (1-J))",
-    "",
-    LEADING,
-    "the same to first order in 1/G; fails where G J (1-J) is of order 1",
-)
-def _group_factor_expansion(point: OperatingPoint) -> float:
-    size, win = _finite_group(point), _success(point)
-    _gradient_closed(point)
-    _need(type(point.learner.advantage) is GRPO, "an expansion of the std-normalised advantage")
-    return float(theory.factor_expansion(size, np.array(win))[0])
-
-
-@_quantity(
-    "  stiffness, at G over infinity - 1",
-    "",
-    EXACT,
-    "group size is not only a temperature: thresholds move the other way",
-)
-def _stiffness_shift(point: OperatingPoint) -> float:
-    _drift_closed(point)
-    _finite_group(point)
-    signal = _binary(point)
-    found = theory.group_shift(signal.success, point.reference, point.hyper.kl_weight, signal.law)
-    if found is None:
-        raise Missing("one of the two drifts has no attracting fixed point")
-    return found.stiffness
-
-
 @_quantity("silent groups", "share", EXACT, "probability that all rewards of a group are equal")
 def _silent_groups(point: OperatingPoint) -> float:
     return float(theory.silent_rate(_finite_group(point), _success(point)))
@@ -249,7 +195,7 @@ def _mean_age_law(point: OperatingPoint) -> float:
     in_turn = linear.unsupported_reason() is None and rule.period(point.hyper.refresh_interval) > 1
     _need(not (in_turn or rule.block_synchronous), "a bound for averaged ages; here the age is a function of time")
     _stale(point)
-    _need(point.mean_age > 0, _NEVER_OLD)
+    _need(point.mean_age > 0, "the policy that acts is never old")
     return min(point.loop.optimizer.inertia[0] / point.mean_age, point.loop.constant_age(0)) / linear.largest
 
 
@@ -270,60 +216,10 @@ def _guarantee(point: OperatingPoint) -> float:
 
 
 @_quantity(
-    "  random ages, age-averaged drift",
-    RATE,
-    LINEAR,
-    "threshold if the ages (geometric ones of the same mean, but for staleness=ages) were averaged over",
-)
-def _averaged_ages(point: OperatingPoint) -> float:
-    _stale(point)
-    if not point.loop.given_ages:
-        return theory.averaged_threshold(*_as_geometric(point)).kappa / point.linear.largest
-    return _known(point.loop.threshold)
-
-
-@_quantity(
-    "  random ages, drawn: mean square",
-    RATE,
-    LINEAR,
-    "threshold of the mean square if such an age were drawn at every step",
-)
-def _drawn_ages(point: OperatingPoint) -> float:
-    _stale(point)
-    if not point.loop.given_ages:
-        return theory.mean_square_threshold(*_as_geometric(point)) / point.linear.largest
-    return _known(point.linear.mean_square(point.hyper.refresh_interval, point.hyper.momentum))
-
-
-@_quantity(
-    "learning rate: Adam at this noise",
-    RATE,
-    LEADING,
-    "threshold, b1 = mu, with the second moment held at its noise-stationary value; about as 1/sqrt(G)",
-)
-def _adam(point: OperatingPoint) -> float:
-    (noise, reason), optimizer, learner = point.noise, point.learner.optimizer, point.learner
-    _need(not optimizer.divides or optimizer == Optimizer("adam"), "of Adam without options alone")
-    _finite_group(point)
-    if noise is None:
-        raise Missing(reason)
-    _need(not np.any(point.linear.fresh), "one number only where the whole stiffness is stale")
-    hyper, nothing = point.hyper, np.zeros((1, 1))
-    of_mean = replace(learner, optimizer=Optimizer("sgd_ema"))
-    loop, reason = loop_of(of_mean, nothing, nothing + 1, hyper.momentum, hyper.refresh_interval)
-    if loop is None or loop.given_ages or not learner.staleness.whole_interval:
-        raise Missing(reason or "no threshold of one interval")
-    basis = theory.ones_complement(len(point.means))
-    scale = np.sqrt(np.diag(basis @ noise @ basis.T)) + _ADAM_EPS
-    largest = float(np.linalg.eigvals(basis @ point.linear.parts[1] @ basis.T / scale[:, None]).real.max())
-    return _known(loop.threshold) / largest
-
-
-@_quantity(
     "learning rate: this optimiser at this noise",
     RATE,
     LEADING,
-    "the same of the chosen optimiser with its options, by derivatives of its own update",
+    "threshold with the second moment held at its noise-stationary value, by derivatives of the optimiser's own update",
 )
 def _held_moment(point: OperatingPoint) -> float:
     found = point.derived
@@ -335,19 +231,6 @@ def _held_moment(point: OperatingPoint) -> float:
     if not rate:
         raise Missing(reason or "unstable at every learning rate")
     return rate
-
-
-@_quantity(
-    "long blocks: multiplier",
-    "",
-    LINEAR,
-    "N -> infinity limit of the block map, |H_fresh^-1 H_stale|; below 1 every N is safe at small steps",
-)
-def _long_block(point: OperatingPoint) -> float:
-    _linear(point)
-    fresh, stale = point.linear.parts
-    _need(np.min(np.linalg.eigvals(fresh).real) > 0, "nothing fresh that could settle within a block")
-    return float(np.max(np.abs(np.linalg.eigvals(np.linalg.solve(fresh, stale)))))
 
 
 @_quantity("time constant (1-mu)/(eta K)", "steps", LEADING, "of the single exponential, the over-damped limit")
@@ -382,18 +265,6 @@ def _damping_ratio(point: OperatingPoint) -> float:
     return osc.damping_ratio
 
 
-@_quantity(
-    "  fastest update, from rest, N = 1",
-    "update",
-    LINEAR,
-    "number of the update that moves most: the inertial part of a slow start",
-)
-def _fastest_update(point: OperatingPoint) -> float:
-    _linear(point)
-    convention = theory.as_convention(point.learner.optimizer.convention)
-    return theory.fastest_update(point.kappa, point.hyper.momentum, convention)
-
-
 def _std(point: OperatingPoint, which: int) -> float:
     _noise(point)
     found = point.stationary[which]
@@ -417,16 +288,6 @@ def _stationary_logit(point: OperatingPoint) -> float:
     return _std(point, 1)
 
 
-@_quantity("  small-step temperature", "nats", LEADING, "sqrt(eta s^2/(2 K (1-mu))), N-fold variance with batch reuse")
-def _small_step_logit(point: OperatingPoint) -> float:
-    noise, hyper = _noise(point), point.hyper
-    _need(noise.shape == (1, 1), "one number only for two arms")
-    reuse = hyper.refresh_interval if point.settings.batch_reuse else 1
-    mean_step = hyper.learning_rate / point.loop.optimizer.inertia[0]
-    variance = theory.small_step_variance(mean_step, point.linear.largest, 0.0, float(noise[0, 0]) * reuse)
-    return math.sqrt(2 * variance)  # the gap is sqrt(2) times the coordinate along (1, -1)/sqrt(2)
-
-
 @_quantity("  correlation time", "steps", LINEAR, "integrated autocorrelation time of the noisiest direction")
 def _correlation_time(point: OperatingPoint) -> float:
     noise = _noise(point)
@@ -438,40 +299,6 @@ def _correlation_time(point: OperatingPoint) -> float:
 
 
 @_quantity(
-    "  variance gain of reusing a batch",
-    "",
-    LINEAR,
-    "variance with one batch per block over variance with fresh groups; N at small steps",
-)
-def _reuse_gain(point: OperatingPoint) -> float:
-    noise, rate = _noise(point), point.hyper.learning_rate
-    one, fresh = (point.loop.spread(rate, noise, reuse) for reuse in (True, False))
-    if one.average is None or fresh.average is None:
-        raise Missing(one.reason)
-    return float(np.trace(one.average) / np.trace(fresh.average))
-
-
-@_quantity(
-    "half of the rise from the start",
-    "steps",
-    LEADING,
-    "of the gradient flow, softmax geometry without inertia; momentum adds mu/(1-mu) (1 + ln speed-up) steps",
-)
-def _half_rise(point: OperatingPoint) -> float:
-    """Steps of the gradient flow from the initial policy half-way to the fixed point: integral of d gap / drift."""
-    _linear(point)
-    _drift_closed(point)
-    signal, hyper = _two_arms(point), point.hyper
-    start, end = float(point.initial[0]), float(np.asarray(point.linear.policy)[0])
-    _need(abs(end - start) >= 1e-9, "training starts at the fixed point")
-    middle = 0.5 * (start + end)
-    gaps = np.linspace(_gap(point.initial), math.log(middle / (1 - middle)), 401)
-    drift = theory.gap_drift(gaps, signal, _gap(point.reference), hyper.kl_weight)
-    mean_step = hyper.learning_rate / point.loop.optimizer.inertia[0]
-    return float(np.trapezoid(1 / drift, gaps)) / mean_step
-
-
-@_quantity(
     f"collapsed after {HORIZON} steps",
     "share",
     EXACT,
@@ -480,14 +307,15 @@ def _half_rise(point: OperatingPoint) -> float:
 def _collapsed(point: OperatingPoint) -> float:
     """Share of runs at the better arm's vertex, by the exact transition operator of the two-arm chain."""
     _drift_closed(point)
-    signal, hyper, noise = _two_arms(point), point.hyper, _noise(point)
+    signal, hyper, noise = _binary(point), point.hyper, _noise(point)
+    _need(len(point.means) == 2, "for two arms only")
     _stale(point)
     interval, rule = int(hyper.refresh_interval), point.loop.rule
     one_draw = hyper.momentum == 0 and point.loop.blocks and np.array_equal(rule.ages, np.arange(interval))
     _need(one_draw, "the exact chain is for momentum 0 and staleness=refresh")
     move = hyper.learning_rate * math.sqrt(2 * interval * float(noise[0, 0]))
     _need(move >= 2 * _CHAIN_SPACING, "a block moves the gap by less than the chain's grid resolves")
-    policy = np.asarray(point.linear.policy)
+    policy, reference = np.asarray(point.linear.policy), point.reference
     _need(int(np.argmax(point.means)) == 0, "written for the better arm first")
     chain = theory.TwoArmChain(
         (signal.success[0], signal.success[1]),
@@ -496,13 +324,13 @@ def _collapsed(point: OperatingPoint) -> float:
         hyper.learning_rate,
         interval,
         point.learner.prompts,
-        _gap(point.reference),
+        float(np.log(reference[0] / reference[1])),
         point.settings.batch_reuse,
         spacing=_CHAIN_SPACING,
     )
     others = VERTEX_SHARE * policy[1]
-    vertex = math.log((1 - others) / others)
-    return max(chain.collapsed(vertex, max(1, HORIZON // interval), _gap(policy)), 0.0)
+    vertex, start = math.log((1 - others) / others), float(np.log(policy[0] / policy[1]))
+    return max(chain.collapsed(vertex, max(1, HORIZON // interval), start), 0.0)
 
 
 # ------------------------------------------------------------------------------------------------- notes beside them

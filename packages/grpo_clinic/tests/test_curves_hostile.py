@@ -64,11 +64,6 @@ def test_one_line_for_every_bad_file(tmp_path, name):
     refused(tmp_path / name)
 
 
-def test_pickles_are_named_as_such(tmp_path):
-    (tmp_path / "training_args.bin").write_bytes(pickle.dumps(Bomb()))
-    assert "pickle" in refused(tmp_path / "training_args.bin")
-
-
 def test_odd_paths(tmp_path):
     refused(tmp_path / "absent = 'quoted' and spaces.log")
     refused(tmp_path / "line\nbreak.log")

@@ -11,7 +11,6 @@ RISING = 0.2 + 0.5 * (1 - np.exp(-STEP / 10))
 YOUNG = 60
 FLAT = 0.3 + 0.02 * np.random.default_rng(0).normal(size=STEP.size)
 FORM = 0.2 + 0.79 * (1 - np.exp(-STEP / 8))
-SPREAD = np.full(STEP.size, 0.2)
 
 
 def diagnosed(tmp_path, *held_out, points=STEP.size, **columns):
@@ -48,12 +47,6 @@ def test_the_form_comes_first_in_healthy_runs_too(points, slope, named, tmp_path
     form = 0.2 + 0.79 * (1 - np.exp(-STEP / 3))
     answers = form * (0.2 + slope * STEP)
     assert diagnosed(tmp_path, points=points, reward=answers, format_accuracy=form, answer_accuracy=answers)[0] == named
-
-
-@pytest.mark.parametrize(("last", "named"), [(4.0 * np.e * 1.3, {"reward_hacking"}), (4.0 * 1.5, set())])
-def test_answers_that_no_other_model_would_write(last, named, tmp_path):
-    """The limit is one nat per token: a factor of e in perplexity."""
-    assert diagnosed(tmp_path, ("eval_perplexity", np.linspace(4, last, STEP.size)), reward=RISING)[0] == named
 
 
 @pytest.mark.parametrize("key", ["true_reward", "gold_score", "rewards/correctness/mean"])
@@ -129,16 +122,3 @@ def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
     assert found["verdict"][0] == "plumbing"
     assert "Mend the engine, the weights that it is given, or the checker" in found["next"]
     assert "plumbing" not in diagnosed(tmp_path, reward=RISING, learning_rate=rate + 1e-6)[0]
-
-
-def test_groups_that_differ_have_a_gradient(tmp_path):
-    zero = np.zeros(STEP.size)
-    assert "plumbing" in diagnosed(tmp_path, reward=FLAT, grad_norm=zero, reward_std=SPREAD)[0]
-    assert "plumbing" not in diagnosed(tmp_path, reward=FLAT, grad_norm=zero, reward_std=zero)[0]
-    assert "plumbing" not in diagnosed(tmp_path, reward=FLAT, grad_norm=zero + 0.1, reward_std=SPREAD)[0]
-
-
-@pytest.mark.parametrize(("end", "there"), [(-2.6, True), (-0.1, False), (2.6, False)])
-def test_a_mean_log_ratio_that_runs_below_zero_is_minimised(end, there, tmp_path):
-    named, _ = diagnosed(tmp_path, reward=FLAT, kl=np.linspace(0, end, STEP.size))
-    assert ("plumbing" in named) is there

@@ -48,28 +48,6 @@ def test_a_bad_log_is_named_under_its_key(command, name, capsys):
     assert FILES[name][1] in line
 
 
-@pytest.mark.parametrize("command", ["fit", "diagnose"])
-def test_missing_paths_and_none_at_all(command, capsys):
-    assert complaint(capsys, command, "gone = 1.json").startswith("paths: gone = 1.json: ")
-    line = complaint(capsys, command)
-    assert line.startswith("paths: expected ")
-
-
-@pytest.mark.parametrize("command", ["fit", "diagnose"])
-def test_a_path_that_leads_nowhere_is_refused_beside_a_good_one(command, capsys):
-    Path("run.csv").write_text("step,reward\n" + "".join(f"{i},{0.1 + 0.01 * i}\n" for i in range(30)))
-    line = complaint(capsys, command, "run.csv", "gone.csv")
-    assert line.strip() == "paths: gone.csv: expected a readable file or folder, got nothing of this name"
-
-
-@pytest.mark.parametrize("command", ["fit", "diagnose"])
-def test_a_table_of_runs_without_a_curve(command, capsys):
-    Path("index.csv").write_text("file\ngone.json\n")
-    assert complaint(capsys, command, "--logs-index", "index.csv").startswith("logs_index: gone.json: ")
-    Path("run.csv").write_text("step,reward\n1,0.1\n")
-    assert "one of the two" in complaint(capsys, command, "run.csv", "--logs-index", "index.csv")
-
-
 LOG = "".join(f'{{"step": {i}, "reward": {0.9 - 0.5 * 0.97**i + 0.01 * (i * 7 % 5)}}}\n' for i in range(300))
 
 

@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from grpo_clinic import fit
-from grpo_clinic.readers import read
 from told import rows as rows_of
 
 STEP = np.arange(60)
@@ -44,13 +42,6 @@ def test_what_another_column_proves_is_a_failure(name, tmp_path):
     assert found["notes"] == {}
 
 
-@pytest.mark.parametrize("name", NOTES)
-def test_what_only_the_reward_tells_from_success_is_a_note(name, tmp_path):
-    (found,) = judged(written(tmp_path, **NOTES[name]))
-    assert "without a reward nobody can tell" in found["notes"][name]
-    assert found["next"].startswith("Log the reward")
-
-
 def test_nothing_found_is_not_healthy(tmp_path):
     (found,) = judged(written(tmp_path, **QUIET))
     assert found["verdict"] == []
@@ -66,24 +57,3 @@ def test_the_scores_are_those_of_the_same_run_with_a_level_reward(name, tmp_path
     assert bare["reward_key"] is None
     values = [{one["rule"]: one["value"] for one in row["evidence"] if one["verdict"] == name} for row in (bare, whole)]
     assert values[0] == values[1] != {}
-
-
-def test_fits_want_a_reward(tmp_path):
-    log = written(tmp_path, **QUIET)
-    for command in (fit, read):
-        with pytest.raises(ValueError, match=r"expected a log with a reward column, got none; the log has"):
-            command(log)
-
-
-def test_a_log_that_holds_nothing_telling_says_what_would(tmp_path):
-    with pytest.raises(ValueError, match=r"reward column, got none; .*an entropy would tell a part of it"):
-        judged(written(tmp_path, loss=LEVEL, lr=LEVEL))
-    with pytest.raises(ValueError, match=r"reward_key: expected a column of the log, got 'score'"):
-        judged(written(tmp_path, **QUIET), reward_key="score")
-
-
-def test_a_reward_that_is_never_a_number_is_said(tmp_path):
-    path = tmp_path / "log.jsonl"
-    path.write_text("\n".join(json.dumps({"step": n, "reward": None, "kl": 0.01}) for n in range(20)))
-    (found,) = judged(str(path))
-    assert "'reward' holds no number" in found["remarks"]

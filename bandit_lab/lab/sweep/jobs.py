@@ -14,7 +14,7 @@ import numpy as np
 from bandit_lab import measure
 from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
-from bandit_lab.grpo import Hyper, draws
+from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
@@ -173,7 +173,7 @@ def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
     """Why a drift's rows at a KL weight have no measured thresholds, or None."""
     if not equilibrium.point.exists:
         return equilibrium.point.reason
-    if draws(plan.learner.staleness):
+    if plan.learner.staleness.drawn:
         return Reason.DRAWN
     optimizer = plan.learner.optimizer
     return _NO_MEASURE.format(optimizer.convention) if response_of(optimizer, 0.5) is None else None

@@ -5,7 +5,6 @@ And texts: names that are near another, and text written by others made fit to b
 
 import difflib
 import math
-import re
 import traceback
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
@@ -18,7 +17,6 @@ LARGEST = 1e30
 """Learning rate or KL weight beyond which one step may overflow in single precision, which ends at 3e38."""
 LONGEST = 160  # characters of a message of somebody else
 _PACKAGE = Path(__file__).resolve().parent
-_ODD = re.compile(r"[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 MEANT = {
     "learning_rate": ("lr", "eta", "step_size"),
     "refresh_interval": ("N", "K_ref", "k_ref", "lag", "num_iterations", "steps_per_generation", "ppo_epochs"),
@@ -187,13 +185,3 @@ def visible(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or unicodedata.category(c) == "Zs" else ascii(c)[1:-1] for c in text)
-
-
-def install(extra: str) -> str:
-    """How optional dependencies are installed: no index has this package, a clone has it."""
-    return f"pip install '.[{extra}]' in a clone of the repository"
-
-
-def json_visible(text: str) -> str:
-    r"""JSON with the same content in which such characters, and those that UTF-8 cannot hold, stand as `\uXXXX`."""
-    return _ODD.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -115,19 +115,13 @@ def _imported(complaint: str) -> Iterator[None]:
 
 def named(overrides: Iterable[str]) -> list[str]:
     """The modules that `'plugins=[...]'` among the overrides names; what is not a list is left to Hydra's check."""
+    import yaml
+
     modules: list[str] = []
     for argument in overrides:
-        if not re.match(r"\+{0,2}plugins=", argument):
-            continue
-        from hydra.core.override_parser.overrides_parser import OverridesParser
-        from hydra.core.override_parser.types import ChoiceSweep
-        from hydra.errors import HydraException
-
-        try:
-            values: Any = OverridesParser.create().parse_override(argument).value()
-        except HydraException:
-            continue
-        for value in values.list if isinstance(values, ChoiceSweep) else [values]:
+        key, _, text = argument.partition("=")
+        with contextlib.suppress(yaml.YAMLError):
+            value = yaml.safe_load(text) if key.lstrip("+") == "plugins" else None
             modules += [str(name) for name in value] if isinstance(value, list) else []
     return modules
 

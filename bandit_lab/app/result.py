@@ -9,6 +9,7 @@ import html
 import io
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_check
 
 import numpy as np
 
-from bandit_lab._checks import did_you_mean, json_visible, visible
+from bandit_lab._checks import did_you_mean, visible
 from bandit_lab.app.terminal.output import say
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Drawn
+
+
+_ODD = re.compile(r"[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 @runtime_checkable
@@ -121,7 +125,8 @@ def strict_json(value: Any) -> str:
 
     What UTF-8 cannot hold (a path's odd bytes) or a terminal would obey stands as an escape, which reads back the same.
     """
-    return json_visible(json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)) + "\n"
+    text = json.dumps(plain(value), indent=2, allow_nan=False, ensure_ascii=False)
+    return _ODD.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
 class Table(NamedTuple):

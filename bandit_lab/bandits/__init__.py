@@ -1,4 +1,4 @@
-"""What is being learned: one small file per family of bandits. A new file registers itself."""
+"""Problems to learn: one small file per family of bandits. A new file registers itself."""
 
 from bandit_lab._registry import import_modules
 from bandit_lab.bandits.base import (

@@ -1,4 +1,4 @@
-"""What is being learned: the interface of a bandit, and the law of its rewards."""
+"""The interface of a bandit, and the law of its rewards."""
 
 import inspect
 from abc import abstractmethod

@@ -90,7 +90,7 @@ class NeuralBandit(Bandit):
     lexicographic = True
 
     def logits(self, theta: Array) -> Array:
-        """Of every token at every place of every sequence: [D] -> [X, K, L, V]."""
+        """Logits of every token at every place of every sequence: parameters [D] -> [X, K, L, V]."""
         logits = self.network.logits(theta, self.start_logits.shape[0], self.tokens)
         return self.start_logits + self.scale * (logits - self.start_logits)
 
@@ -200,7 +200,7 @@ def _build(
         from bandit_lab.bandits import _networks  # noqa: F401  (it registers the built-in ones)
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"bandit: expected the extra 'neural' for bandit=neural ({_checks.install('neural')}), got {error}"
+            f"bandit: expected the extra 'neural' for bandit=neural (pip install '.[neural]' in a clone), got {error}"
         ) from None
     name = _checks.choice("bandit.architecture", architecture, NETWORKS)
     size, layers = _checks.integer("bandit.width", width, 1), _checks.integer("bandit.depth", depth, 1)

@@ -17,9 +17,9 @@ def noisy_verifier(
 ) -> ProxyBandit:
     """Arms whose success is seen through a verifier: P(reward = 1) = FPR + (TPR - FPR) s for success probability s.
 
-    The mean trained reward is an affine function of the true one, so that the sign of Youden's J = TPR - FPR decides
-    between learning, standing still and learning the wrong arms; J = 1 is the clean `k_arm`. Derived here for K arms:
-    the logits move along h F (FPR + J s) = h J F s, F = Diag(pi) - pi pi^T, h > 0, hence d(true reward)/dt =
+    The mean trained reward is an affine function of the true one. The sign of Youden's J = TPR - FPR decides between
+    learning, standing still and learning the wrong arms; J = 1 is the clean `k_arm`. Derived here for K arms: the
+    logits move along h F (FPR + J s) = h J F s with F = Diag(pi) - pi pi^T and h > 0. So d(true reward)/dt is
     h J |F s|^2.
 
     Args:

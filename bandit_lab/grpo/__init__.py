@@ -1,4 +1,4 @@
-"""How it is learned: advantage, estimator, KL, staleness, optimiser, and the one update step that joins them."""
+"""The learning rule: advantage, estimator, KL, staleness, optimiser, and the one update step that joins them."""
 
 from bandit_lab.grpo.advantage import (
     ADVANTAGES,

@@ -1,9 +1,9 @@
-"""Corrections: how an answer that another law drew is weighed.
+"""Corrections: weights of answers that another law drew.
 
 The sampler (`grpo.sampler`) draws from b, the trainer computes pi. A correction multiplies an answer's gradient by a
-function of the mismatch pi/b of the policy that acted, beside whatever the estimator makes of the ratio to the current
-one. Of a sequence each token has its own where the estimator weighs tokens (`clipped`, ...), else it has one (`frozen`,
-`ratio`, ...: truncation or rejection of whole sequences). Where the policy itself draws there is no correction.
+function of the mismatch pi/b. The estimator's weight of the ratio comes on top. Where the estimator weighs tokens
+(`clipped`, ...) each token of a sequence has its own factor. Else the whole sequence has one (`frozen`, `ratio`, ...:
+truncation or rejection). Where the policy itself draws there is no correction.
 """
 
 from dataclasses import dataclass

@@ -18,8 +18,8 @@ from bandit_lab._types import Array
 class KL(Protocol):
     """The gradient of the KL term is  sum_k share_k slope_k grad log pi(k).
 
-    The share of arm k is its current probability, or, where the term is sampled, the share of the drawn actions that
-    fell on it (drawn from the behaviour policy, and not reweighted: that is how trainers do it).
+    The share of arm k is its current probability. Where the term is sampled, it is the share of the drawn actions: from
+    the behaviour policy and not reweighted, as in trainers.
 
     For developers. A new estimator is a frozen (hashable) dataclass under `@register_kl("its_name")`, here or in a
     module of yours, whose fields are its options, checked by itself. It has
@@ -29,7 +29,7 @@ class KL(Protocol):
     - `divergence(log_policy, log_reference)`: [X, K] each -> [X], the function whose gradient is the mean of the term
       on policy, in nats;
 
-    and, where the slope grows like ref/pi, so that share times slope is no number at a share below the smallest one:
+    and, where the slope grows like ref/pi, so that share times slope overflows at tiny shares:
 
     - `expected(share, log_share, log_policy, log_reference)`: share times slope without that division, for shares that
       are probabilities (may be left out: then it is that product). The reference may have fewer axes.

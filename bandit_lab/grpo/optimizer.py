@@ -127,18 +127,20 @@ class Optimizer:
 
     @property
     def convention(self) -> str:
-        """How momentum enters: `heavy_ball`, `ema`, `nesterov`, or the optimiser's own name. It changes the law."""
+        """The form of momentum: `heavy_ball`, `ema`, `nesterov`, or the optimiser's own name. It changes the law."""
         return {"sgd": "heavy_ball", "sgd_ema": "ema"}.get(self.name, self.name)
 
     @property
     def divides(self) -> bool:
-        """Whether it may divide a gradient by its own size: an exact zero that single precision rounds to 1e-9, as at
-        the reference or in a silent group, then becomes a step. Of those that are not known here it is assumed."""
+        """True if it may divide a gradient by its own size; assumed of optimisers that are not listed here.
+
+        Single precision rounds an exact zero, as in a silent group, to 1e-9: that becomes a step.
+        """
         return self.name not in _LINEAR
 
     @property
     def elementwise(self) -> bool:
-        """Whether every component is updated alike and by itself, so that arrays of any shape may be given."""
+        """True if every component is updated alike and by itself, so that arrays of any shape may be given."""
         return self.name in _ELEMENTWISE
 
     def build(self, learning_rate: Array, momentum: Array) -> optax.GradientTransformation:

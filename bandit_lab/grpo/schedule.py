@@ -37,7 +37,7 @@ SCHEDULES: dict[str, Callable[..., optax.Schedule]] = {"values": _values} | {
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Schedule:
-    """What settings are multiplied by at every step, [T] each; None for one that stays. After T steps the last holds.
+    """Factors of settings at every step, [T] each; None for a constant one. After T steps the last value stays.
 
     learning_rate, kl_weight: factors >= 0 of the settings of that name in `Hyper`, without a unit.
     """

@@ -1,4 +1,4 @@
-"""How far the current policy has moved from the one that acted, and what an action's advantage is multiplied by."""
+"""The distance of the current policy from the one that acted, and the weights of advantages that follow."""
 
 import math
 from itertools import accumulate
@@ -87,17 +87,17 @@ def _token_laws(sampler: Sampler, tokens: Array) -> Array:
 
 
 def resampled(learner: Learner) -> bool:
-    """Whether another law draws than the policy that acts."""
+    """True if another law draws than the policy that acts."""
     return not isinstance(learner.sampler, OwnLaw)
 
 
 def weighs_tokens(learner: Learner) -> bool:
-    """Whether the arms are sequences and the estimator looks at their tokens."""
+    """True if the arms are sequences and the estimator looks at their tokens."""
     return learner.bandit.log_token_policy is not None and learner.estimator.token_weights is not None
 
 
 def weighs_groups(learner: Learner) -> bool:
-    """Whether the actions of a group depend on each other beyond their advantages."""
+    """True if the actions of a group depend on each other beyond their advantages."""
     return learner.estimator.of_group is not None
 
 

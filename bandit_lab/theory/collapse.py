@@ -55,7 +55,7 @@ class Collapse(NamedTuple):
 
 
 def sequence_choices(vocabulary: int, length: int) -> np.ndarray:
-    """Which entries of the rows of logits a sequence takes: 0 or 1 [V^L, (1 + (L - 1) V) V], lexicographic order.
+    """Indicator of the logits' entries that a sequence takes: 0 or 1 [V^L, (1 + (L - 1) V) V], lexicographic order.
 
     One row for the first token, then one for every place and token before.
     """

@@ -1,9 +1,9 @@
 """Entire functions of a square root, and decaying oscillations without overflow, of NumPy or JAX arrays.
 
-`cos(sqrt z)` and `sin(sqrt z)/sqrt z` are entire in z, so a damped oscillator written with them is one smooth
-formula for z > 0 (oscillating), z = 0 (critical) and z < 0 (overdamped). Near z = 0 both are evaluated by their
-Taylor series, whose derivatives are the exact ones; elsewhere each branch only ever sees arguments of its own sign,
-so that no branch leaks a NaN into a derivative.
+`cos(sqrt z)` and `sin(sqrt z)/sqrt z` are entire in z. A damped oscillator written with them is one smooth formula
+for z > 0 (oscillating), z = 0 (critical) and z < 0 (overdamped). Near z = 0 both are evaluated by their
+Taylor series, whose derivatives are the exact ones. Elsewhere each branch only sees arguments of its own sign, so that
+none leaks a NaN into a derivative.
 
 Written to the array API standard: the arguments bring their library along, so that plain numbers need no JAX.
 """
@@ -51,8 +51,8 @@ def _split(xp: Any, z: Any) -> tuple[Any, Any, Any, Any]:
 def decaying_pair(decay: Any, squared_norm: Any) -> tuple[Any, Any]:
     """exp(-a) cos(sqrt z) and exp(-a) sin(sqrt z)/sqrt z with z = `squared_norm` - a^2, a = `decay`.
 
-    No overflow when a is large: for z < 0, with b = sqrt(-z), the product is (exp(-(a-b)) +- exp(-(a+b)))/2 and the
-    smaller of the two exponents is taken from (a-b)(a+b) = `squared_norm`, which loses no digits however large a is.
+    No overflow when a is large: for z < 0, with b = sqrt(-z), the product is (exp(-(a-b)) +- exp(-(a+b)))/2. The
+    smaller exponent comes from (a-b)(a+b) = `squared_norm`, which loses no digits however large a is.
     Arguments broadcast against each other; both are dimensionless. Derived here.
     """
     xp = namespace(decay, squared_norm)

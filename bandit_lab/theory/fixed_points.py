@@ -79,8 +79,8 @@ def fixed_points(
     """All interior fixed points in order of tilt: none, one or several; [] at kl_weight 0.
 
     A scan of the tilt with about 0.5 % steps and a root in each bracket: a pair of fixed points closer than that is
-    missed, and where h diverges one at which all arms but the best together have less than 1e-26, which is a vertex in
-    double precision. `reference` [K] probabilities; `kl_weight` in reward per nat. Raises ValueError for an invalid
+    missed. Where h diverges, so is one at which all arms but the best share less than 1e-26: a vertex in double
+    precision. `reference` [K] probabilities; `kl_weight` in reward per nat. Raises ValueError for an invalid
     problem.
     """
     reference = check_problem(signal, reference, kl_weight, kl_estimator)
@@ -168,7 +168,7 @@ def attracting_fixed_point(
     """The fixed point that the on-policy mean flow from `initial` probabilities [K] ends at, or None (a vertex).
 
     Two arms: by the sign of the flow on the line. More arms: the flow d theta/dt = h F r - KL part is integrated until
-    it settles, unless there is only one attractor and h is bounded. `initial` None starts at the reference.
+    it settles. That is left out if there is one attractor and h is bounded. `initial` None starts at the reference.
     """
     reference = check_problem(signal, reference, kl_weight, kl_estimator)
     points = fixed_points(signal, reference, kl_weight, kl_estimator)

@@ -108,12 +108,12 @@ class GroupLaw:
 
     @property
     def rule(self) -> Rule:
-        """What the advantage is."""
+        """Name of the advantage."""
         return RULES[self.advantage]
 
     @property
     def label(self) -> str:
-        """How rows name the drift: `G = infinity` or `G = 64`."""
+        """The drift's name in tables: `G = infinity` or `G = 64`."""
         return "G = infinity" if self.group_size is None else f"G = {self.group_size}"
 
     @property

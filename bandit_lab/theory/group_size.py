@@ -1,4 +1,4 @@
-"""What group size does to the mean: where invariance holds, where it fails, with an error bar.
+"""Effect of the group size on the mean: where invariance holds, where it fails, with an error bar.
 
 Derived here. Expanding E sqrt(x(1-x)) at x = k/G to fourth order in the moments of k, with s = p(1-p),
 

@@ -34,11 +34,11 @@ def reward_hessian(policy: np.ndarray, means: np.ndarray) -> np.ndarray:
 
 
 class Signal(Protocol):
-    """What turns rewards into a drift h(pi) F(pi) r.
+    """Turns rewards into a drift h(pi) F(pi) r.
 
-    For developers: a new signal writes `means` [K], `label`, `unbounded` (does h diverge where the best arm has all the
-    mass), `reweights_actions` (are surviving actions drawn from another law than pi), `factor` (h), `factors` (of many
-    policies [N, K] at once), `gradient` (dh/dlogits [K]) and `mean_advantage` (0 if advantages sum to zero in a group).
+    For developers. A new signal writes `means` [K], `label`, `factor` (h), `factors` (of many policies [N, K] at once)
+    and `gradient` (dh/dlogits [K]). `mean_advantage` is 0 if advantages sum to zero in a group. `unbounded`: h diverges
+    where the best arm has all the mass. `reweights_actions`: surviving actions have another law than pi.
     """
 
     @property

@@ -1,13 +1,11 @@
-"""What the multipliers of a linear loop say: margins, first loss of stability, instability islands, onset.
+"""Readings of a linear loop's multipliers: margins, first loss of stability, instability islands, onset.
 
-A crossing is found by a scan from below and a root of (spectral radius - 1), so that it is the first one from below up
-to the resolution of the scan: an unstable window narrower than one scan step (`points_per_decade`) is missed.
+A scan from below and a root of (spectral radius - 1) give the first crossing, up to the resolution of the scan: an
+unstable window narrower than one step (`points_per_decade`) is missed.
 
-How long a cycle of the dominant mode takes: its phase followed through the steps of a block.
-
-The multiplier of a block of N steps tells the phase only up to whole turns: a mode that the fresh part of the stiffness
-swings every few steps comes out of a long block with any phase. So the mode itself is run through one block, and the
-angles between successive positions are summed; the multiplier then gives the phase to all digits. Derived here.
+The period of the dominant mode: its phase, followed through the steps of a block. The multiplier of a block gives the
+phase only up to whole turns. So the mode itself is run through one block, and the angles between successive positions
+are summed; the multiplier then gives the phase to all digits. Derived here.
 """
 
 import math
@@ -153,7 +151,7 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
 
 
 def unstable_intervals(loop: LinearLoop, learning_rate: float, maximum: int) -> np.ndarray:
-    """Which refresh intervals N = first..maximum are unstable: booleans; first is 1 (`lag`: 0).
+    """True for each unstable refresh interval N = first..maximum; first is 1 (`lag`: 0).
 
     Block models multiply up T^N once; `lag` counts the roots outside the unit circle for each N by the argument
     principle (`unstable_roots`). Not offered for `random`. Raises ValueError for maximum < 1.

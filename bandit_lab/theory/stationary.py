@@ -2,9 +2,9 @@
 
 Derived here. With fresh samples at every step the noise enters through b = `LinearLoop.noise_input` each step; with one
 batch reused for a whole block the same draw enters N times, sum_j T^j b. The state covariance at block points obeys
-S = M S M^T + Q and is summed by doubling, S = Q + M Q M^T + ..., which keeps it positive and needs no inverse. Between
-block points it is propagated step by step, and `average` is the mean over the N phases of a block, the variance that a
-record of every step shows.
+S = M S M^T + Q. It is summed by doubling, S = Q + M Q M^T + ..., which keeps it positive and needs no inverse. Between
+block points it is propagated step by step. `average` is the mean over the N phases of a block: the variance in a record
+of every step.
 
 Closed forms for one stiffness, kappa = eta K, gradient variance s^2 (heavy ball; derived here):
 

@@ -67,8 +67,8 @@ class Panel:
 
     def by(self, classifier: RewardOnly) -> list[ScoredRun]:
         """The same runs with the verdicts of the classifier that sees only the reward curve."""
-        found = classifier.found(self.features)
-        return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, found, strict=True)]
+        named = classifier.found(self.features)
+        return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, named, strict=True)]
 
 
 def judge(runs: Sequence[Simulated], limits: dict[str, float], advance: ProgressCallback) -> Panel:

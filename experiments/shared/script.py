@@ -63,12 +63,12 @@ def run(
         tell(f"{name}: {' '.join(str(error).split())}")
         return BAD_INPUT
     try:
-        found = compute_into(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
+        report = compute_into(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
     finally:
         say(str(folder))
-    if found.incomplete:
-        tell(f"{name}: {found.incomplete}")
-    return INCOMPLETE if found.incomplete else OK
+    if report.incomplete:
+        tell(f"{name}: {report.incomplete}")
+    return INCOMPLETE if report.incomplete else OK
 
 
 def read(schema: type[Any], arguments: Sequence[str]) -> Any:
@@ -92,5 +92,5 @@ def read(schema: type[Any], arguments: Sequence[str]) -> Any:
 
 def _help(about: str, schema: type[Any]) -> str:
     settings = [(f"{key}={json.dumps(usual)}", one.metadata["help"]) for key, one, usual in listed(schema)]
-    lines = [f"  {told}".ljust(34) + f"  {text}" for told, text in settings]
+    lines = [f"  {option}".ljust(34) + f"  {text}" for option, text in settings]
     return "\n".join([about.strip(), "", "Settings, as key=value:", *lines])

@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from bandit_lab._checks import install
-
 os.environ["HF_HUB_OFFLINE"] = "1"  # read when the libraries are imported
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 with warnings.catch_warnings():  # their own deprecations are no error of ours
@@ -33,7 +31,7 @@ with warnings.catch_warnings():  # their own deprecations are no error of ours
         from trl import GRPOConfig, GRPOTrainer
         from trl.trainer import utils
     except ImportError:
-        raise ImportError(f"tiny_client: needs TRL, the extra trl: {install('trl')}") from None
+        raise ImportError("tiny_client: needs TRL, pip install 'packages/grpo_probe[trl]'") from None
 
 torch.set_num_threads(1)  # the matrices are tiny
 disable_progress_bar()

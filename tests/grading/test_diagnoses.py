@@ -10,7 +10,7 @@ from grpo_clinic.report import FAILURES
 from bandit_lab.theory import thresholds
 from experiments.grading import diagnoses, scores
 from experiments.grading.diagnoses import SPLITS
-from experiments.grading.reward_only import FEATURES, RewardOnly, among
+from experiments.grading.reward_only import among
 from experiments.grading.scores import ScoredRun
 from experiments.shared import script
 from experiments.shared.sick_runs.effects import effects, label
@@ -129,19 +129,6 @@ def test_deaf_diagnostics_would_fail(runs):
     assert scores.macro_recall(diagnoses.judge(runs, deaf, lambda done, total: None).judged) < 0.5
 
 
-def test_the_reward_only_classifier_is_the_stored_one(panel):
-    stored = RewardOnly.load()
-    assert panel.features.shape == (len(WITH) * EACH, len(FEATURES))
-    assert np.all(np.isfinite(panel.features))
-    chances = stored.chances(panel.features)
-    assert chances.shape == (len(panel.judged), len(FAILURES))
-    cycles = slice(4 * EACH, 5 * EACH)
-    assert np.mean(chances[cycles, 3]) > np.mean(chances[:EACH, 3]) + 0.3  # it sees instability
-    assert len(panel.by(stored)) == len(panel.judged)
-    again = diagnoses.trained_on(panel)
-    assert again.weights.shape == stored.weights.shape
-
-
 def test_a_classifier_learns_what_can_be_learned_and_nothing_else():
     """Two normal clouds 3 standard deviations apart: > 85 % right; the same on noise: < 75 % (n = 100, seed 4)."""
     rng = np.random.default_rng(4)
@@ -183,15 +170,6 @@ def test_grades_are_counted_against_the_true_reward():
     assert row["in_order"] == pytest.approx(5 / 6)
     assert found["failures"][0]["in_order"] is None
     assert found["failures"][0]["in_order_reason"]
-
-
-def test_findings_that_harm_are_graded_so(runs, panel):
-    """40 runs: hacking and instability are always failures; a healthy run lacks less than one with an exploit."""
-    found = scores.grades(panel.judged)
-    assert all(row["graded_note"] == 0 for row in found["failures"][::3])
-    assert found["healthy_graded_failure"] <= 1
-    lost = [np.median([scores.lacking(one) for one in runs[k * EACH : (k + 1) * EACH]]) for k in (0, 1)]
-    assert lost[0] + 0.1 < lost[1]
 
 
 def test_the_script_scores_simulated_runs(tmp_path, monkeypatch, capsys):

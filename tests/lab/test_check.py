@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from settings import nightly_but
 
-from bandit_lab._registry import Registry
 from bandit_lab.app.cli import main
 from bandit_lab.app.plugins import registries
 from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
@@ -235,21 +234,6 @@ def test_planted_defects_are_caught(kind, builder, check, monkeypatch):
     registry = registries()[kind]
     monkeypatch.setattr(registry, "_builders", {**registry._builders, "defect": builder})
     assert run_check(check, subject_of(kind, "defect")).status == "FAIL"
-
-
-def test_the_registry_names_both_places_of_a_duplicate_and_lists_what_is_known():
-    registry = Registry("thing", ("size",))
-    registry.register("one")(lambda size=1: None)
-    with pytest.raises(
-        ValueError, match=r"thing one: expected one definition, got two: .*test_check.* and .*test_check"
-    ):
-        registry.register("one")(lambda size=1: None)
-    with pytest.raises(ValueError, match="thing name: expected lower-case letters"):
-        registry.register("a-b")
-    with pytest.raises(ValueError, match=r"thing.size: expected a finite number, got 'big'"):
-        registry.build("one", {"size": "big"})
-    with pytest.raises(ValueError, match=r"thing one: expected something with size, got NoneType without size"):
-        registry.build("one", {"size": 2})
 
 
 @jax.tree_util.register_dataclass

@@ -53,6 +53,17 @@ def test_shading_agrees_with_the_lines_between_the_refresh_intervals(n):
     assert axes.get_xlim() == (1, 8)
 
 
+def test_a_window_that_the_grid_passed_over_has_a_cell_on_its_line():
+    """Stability is lost at 0.13, is there again half a step above, and is lost for good at 2.02/N."""
+    data = made_up(momenta=(0.9,))
+    data["threshold_exact"] = data["threshold_exact"].copy()
+    data["threshold_exact"].loc[{"refresh_interval": 4}] = 0.13
+    (cells,) = [c for c in phase_diagram(data).axes[0].collections if isinstance(c, QuadMesh)]
+    codes, rate = cells.get_array().ravel(), data.learning_rate.values
+    unstable = set(np.flatnonzero(codes == Outcome.UNSTABLE))
+    assert unstable == {int(np.argmin(np.abs(np.log(rate / 0.13)))), *np.flatnonzero(rate > 0.5)}
+
+
 def lines_of(axes, look) -> list:
     return [
         line

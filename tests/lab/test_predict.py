@@ -44,14 +44,6 @@ def test_reference_values_of_the_refresh_model():
         assert rates["exact"] / rates["leading_order"] == pytest.approx(ratio, abs=5e-5)
 
 
-def test_ema_convention_changes_the_law_and_is_named():
-    heavy, ema = predict("refresh_interval=4"), predict("refresh_interval=4", "optimizer=sgd_ema")
-    assert ema["thresholds"]["convention"] == "ema"
-    for key in ("leading_order", "exact", "oscillation_onset"):
-        ratio = ema["thresholds"]["learning_rate"][key] / heavy["thresholds"]["learning_rate"][key]
-        assert ratio == pytest.approx(10, rel=1e-9)
-
-
 @pytest.mark.parametrize("setting", ["bandit.rewards=[1,0] kl_weight=1.2 dynamics=mean_field", "optimizer=adam"])
 def test_every_null_has_a_reason(setting):
     def look(node, path):

@@ -126,17 +126,6 @@ def test_what_cannot_run_here_is_skipped_with_its_reason(lab, capsys):
     assert [row["figure"] for row in published] == ["squares", "squares"]
 
 
-def test_an_interrupted_run_goes_on_behind_what_is_finished(lab, capsys):
-    stop = '    if name == "high" and not Path("go").exists():\n        raise KeyboardInterrupt\n'
-    lab.edit("squares", "    half =", stop + "    half =")
-    assert reproduce("run_dir=run") == INTERRUPTED
-    assert "continue it with: python -m bandit_lab reproduce" in capsys.readouterr().err
-    assert lab.ran() == ["squares low", "squares high"]
-    (lab.path / "go").touch()
-    assert reproduce("run_dir=run") == OK
-    assert lab.ran() == ["squares high"]
-
-
 PROCESS = """
 import sys
 from pathlib import Path

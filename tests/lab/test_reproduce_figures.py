@@ -104,7 +104,7 @@ def test_a_prediction_that_is_off_by_half_turns_every_verdict(place, name):
     for key, variable in data.predicted.data_vars.items():
         if variable.dtype.kind in "fc":
             scaled[key] = 1.5 * variable
-    before = {row["id"]: row["holds"] for row in claims.rows(loaded, data)}
+    before = {row["id"]: row["holds"] for row in (claims.row(claim, data) for claim in loaded.claims)}
     wrong = data._replace(predicted=scaled)
     stubborn = [claim.id for claim in loaded.claims if before[claim.id] and claims.row(claim, wrong)["holds"]]
     assert not stubborn, "claims that no prediction can break"
@@ -200,7 +200,7 @@ def test_published_claims_are_those_of_the_experiment(name):
 def test_published_claims_are_those_of_the_published_numbers(name):
     """Ten digits of every number give each claim's numbers, to a millionth of it or of its tolerance."""
     loaded, data, rows = stored(name)
-    for old, new in zip(rows, claims.rows(loaded, data), strict=True):
+    for old, new in zip(rows, (claims.row(claim, data) for claim in loaded.claims), strict=True):
         assert new["holds"] == old["holds"], old["id"]
         for key in ("predicted", "measured"):
             allowed = 1e-6 * max(abs(old[key]), old["tolerance"])

@@ -182,13 +182,6 @@ def test_claims_that_follow_from_others_are_no_independent_checks():
         "4 claims, of which 3 hold. 3 of them are independent checks, of which 2 hold; the others follow from these. "
         "Post hoc: 1."
     )
-    said = [claims.doubts(one) for one in rows]
-    assert said == ["not stated"] * 2 + [
-        "it rains; follows from a.1",
-        "not stated; post hoc: seen; constant from a book",
-    ]
-    before = {key: value for key, value in rows[0].items() if key not in (*claims.ABOUT, "independent")}
-    assert claims.tally([before]).startswith("1 claims, of which 1 hold. 1 of them")
 
 
 def test_farthest_from_one_takes_plain_numbers():

@@ -151,6 +151,7 @@ def test_chance_of_silence():
         np.testing.assert_allclose(chance_of_silence(jnp.asarray(law), size), (law**size).sum(0), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "trained",
     [

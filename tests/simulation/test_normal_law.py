@@ -73,6 +73,7 @@ def test_the_mean_field_is_the_integral(advantage, estimator):
     np.testing.assert_allclose(found, signal - at * signal.sum(), atol=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_of_a_median_are_those_of_the_integral():
     """First by central differences of the drift, 1e-7; second (the median is solved for) by those of the first."""
     drift = drift_of(Learner(BANDIT, ADVANTAGES["median"]()), "mean_field")

@@ -54,7 +54,13 @@ def z_scores(trained, exact):
     return np.concatenate(z)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(n, marks=() if n in ("hot, tis, clipped", "likeliest, contexts") else pytest.mark.slow)
+        for n in LEARNERS
+    ],
+)
 def test_drawn_gradients_have_their_exact_moments(name):
     """n = 40,000 groups of 4, seed 1: |z| <= 5 (false alarm 6e-7 per number).
 

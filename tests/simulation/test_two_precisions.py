@@ -16,7 +16,7 @@ SETTING = {
     "seeds": SEEDS,
     "seed": 5,
 }
-SHORT = ("sgd", "adam")
+SHORT = ("adam",)
 
 
 def mean_reward(**asked):

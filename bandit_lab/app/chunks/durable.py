@@ -60,8 +60,6 @@ def _beside(path: Path) -> Path:
 
 
 def _sync(path: Path) -> None:
-    if os.name != "posix" and path.is_dir():
-        return
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)

@@ -45,7 +45,7 @@ def _beside(name: str) -> dict[str, Path]:
     """A plug-in's module, and what is imported from its folder or package; installed packages are no part of it."""
     root = Path(str(sys.modules[name].__file__)).parents[name.count(".") + _is_package(name)]
     specs = {one: module.__spec__ for one, module in tuple(sys.modules.items()) if module.__spec__ is not None}
-    files = {one: Path(str(spec.origin)) for one, spec in specs.items() if spec.has_location}
+    files = {one: Path(str(spec.origin)) for one, spec in specs.items() if str(spec.origin).endswith(".py")}
     inside = {one: path for one, path in files.items() if root in path.parents and not one.startswith("bandit_lab")}
     return {one: path for one, path in inside.items() if "site-packages" not in path.parts and one != "__main__"}
 

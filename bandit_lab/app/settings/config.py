@@ -199,11 +199,11 @@ SCHEMAS: dict[str, type[Any]] = {
 }
 
 
-def setting_fields(schema: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
+def _setting_fields(schema: type[Any], prefix: str = "") -> Iterator[tuple[str, Field[Any]]]:
     """(dotted key, field) of every setting of a schema, in order."""
     for entry in fields(schema):
         if entry.default_factory is not MISSING and isinstance(entry.default_factory, type):
-            yield from setting_fields(entry.default_factory, f"{prefix}{entry.name}.")
+            yield from _setting_fields(entry.default_factory, f"{prefix}{entry.name}.")
         else:
             yield prefix + entry.name, entry
 
@@ -212,7 +212,7 @@ def listed(schema: type[Any]) -> list[tuple[str, Field[Any], Any]]:
     """(dotted key, field, default) of every setting; a command's own stand before those that it shares with others."""
     owners = [inspect.get_annotations(one) for one in schema.__mro__]
     place = {name: number for number, names in reversed(list(enumerate(owners))) for name in names}
-    entries = sorted(setting_fields(schema), key=lambda one: place[one[0].partition(".")[0]])
+    entries = sorted(_setting_fields(schema), key=lambda one: place[one[0].partition(".")[0]])
     return [
         (key, one, one.default if one.default_factory is MISSING else one.default_factory()) for key, one in entries
     ]

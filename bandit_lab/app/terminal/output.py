@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bandit_lab._checks import did_you_mean, nearest, one_of
-from bandit_lab.app.settings.config import CHOICES, SCHEMAS, setting_fields
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS, listed
 
 _lost: list[str] = []
 
@@ -189,13 +189,13 @@ def _options(chosen: Any, group: str, word: str) -> str:
 
 def _keys(command: str) -> list[str]:
     """Every key of a command."""
-    return [key for key, _ in setting_fields(SCHEMAS[command])]
+    return [key for key, *_ in listed(SCHEMAS[command])]
 
 
 def _expected(key: str, command: str) -> str:
     if key in CHOICES:
         return "a variant's name"
-    for name, entry in setting_fields(SCHEMAS[command]):
+    for name, entry, _ in listed(SCHEMAS[command]):
         if name == key:
             text = str(entry.type if not isinstance(entry.type, type) else entry.type.__name__)
             plain = _PLAIN.get(text.removesuffix(" | None").partition("[")[0], "another type of value")

@@ -10,11 +10,10 @@ from bandit_lab._types import Array
 
 
 class Advantage(Protocol):
-    """How rewards of one group become advantages.
+    """Turns the rewards of one group into advantages.
 
-    For developers. A new advantage is one file in this folder (or a module of yours) with a frozen (hashable)
-    dataclass under `@register_advantage("its_name")`, whose fields are its options, checked by itself. It
-    has the class attributes
+    For developers. A new advantage is one file in this folder, or a module of yours: a frozen dataclass under
+    `@register_advantage("its_name")`. Its fields are its options, which it checks. It has the class attributes
 
     - `smallest_group`: the least group size for which it means something;
     - `linear`: whether it is a linear function of the group's rewards (then the mean gradient is that of J);
@@ -72,7 +71,7 @@ class Scaled:
     drops_silent = False
 
     def scale(self, variance: Array, silent: Array, size: int | None) -> Array:
-        """That number [...] for groups of G rewards with these population variances [...], all equal or not [...]."""
+        """The factor [...] for groups of G rewards with these population variances [...], all equal or not [...]."""
         raise NotImplementedError
 
     def in_normal_group(self, share: Array, means: Array, stds: Array) -> tuple[Array, Callable[[Array], Array]]:
@@ -102,7 +101,7 @@ class BatchWide:
 
 
 def sees_batch(advantage: Advantage) -> bool:
-    """Whether an advantage depends on the other groups of the batch."""
+    """True if an advantage depends on the other groups of the batch."""
     return isinstance(advantage, BatchWide)
 
 
@@ -136,6 +135,6 @@ def spread_of(values: Array, shares: Array) -> tuple[Array, Array]:
 
 
 def is_silent(values: Array, shares: Array) -> Array:
-    """Whether all rewards of a group are equal [...], exactly: one distinct value [U, ...] alone has a share > 0."""
+    """True where all rewards of a group are equal [...], exactly: one distinct value [U, ...] alone has a share > 0."""
     highest = jnp.max(jnp.where(shares > 0, values, -jnp.inf), axis=0)
     return highest <= jnp.min(jnp.where(shares > 0, values, jnp.inf), axis=0)

@@ -15,7 +15,7 @@ class BatchStd(BatchWide, GRPO):
     """A_pi = (r_pi - mean of group p) / (std of all rewards of the batch + eps), zero if the batch is silent.
 
     arXiv 2508.08221 (mean of the group, std of the batch). With one prompt, and for one context in the
-    limit of infinite groups, it is GRPO. An infinite batch has the law that is the mean of those of all contexts, whose
+    limit of infinite groups, it is GRPO. The law of an infinite batch is the mean of those of all contexts. Its
     variance is the mean variance plus the variance of the means: easy and hard prompts then scale each other. With
     few prompts the std is a random number that depends on the group: the mean is a sum over what the other groups show
     (`simulation.finite_group`), no closed form, and nears that limit as 1/prompts. eps and ddof are

@@ -1,4 +1,4 @@
-"""How an action that was drawn from an old policy counts in the gradient at the current one: one file per rule."""
+"""Weights of actions that an old policy drew, in the gradient at the current one: one file per rule."""
 
 from bandit_lab._registry import import_modules
 from bandit_lab.grpo.estimator.base import (

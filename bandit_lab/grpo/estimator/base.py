@@ -13,9 +13,8 @@ class Estimator(Protocol):
 
     ratio = pi(a) / pi_old(a), current over behaviour policy.
 
-    For developers. A new estimator is one file in this folder (or a module of yours) with a frozen (hashable)
-    dataclass under `@register_estimator("its_name")`, whose fields are its options, checked by itself. It
-    has
+    For developers. A new estimator is one file in this folder, or a module of yours: a frozen dataclass under
+    `@register_estimator("its_name")`. Its fields are its options, which it checks. It has
 
     - `at_snapshot`: whether grad log pi and the KL term are taken at the behaviour policy (True) or at the current
       policy (False), a class attribute;
@@ -29,8 +28,8 @@ class Estimator(Protocol):
       `TokenMean` has the usual one: each token by its own ratio, over L. On a bandit without `log_token_policy` it is
       not asked for; without it the ratio is that of the whole sequence.
 
-    Where the actions of a group depend on each other, the gradient of a group is the sum over its actions of
-    share * coefficient * grad log pi(action), and it has in place of `weight`
+    Where the actions of a group depend on each other, it has no `weight`. The gradient of a group is then the sum over
+    its actions of share * coefficient * grad log pi(action), with
 
     - `of_group(log_policy, log_old, advantage, share)`: four arrays of one shape, [M] or [M, L] for L groups side by
       side (current and behaviour log-probabilities, advantages, and shares that add up to 1 along the first axis) ->

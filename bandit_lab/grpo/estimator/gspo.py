@@ -15,8 +15,8 @@ class GSPO(ClipHigher):
     """min(s A, clip(s, 1 - epsilon_low, 1 + epsilon_high) A), s = (pi(y) / pi_old(y))^(1/L). arXiv 2507.18071.
 
     Its gradient is s A (1/L) grad log pi(y), or 0 beyond the clip. One token: `clip_higher`. The narrow defaults are
-    those of its experiments. The mean at any G is a sum over sequences; on policy it is that of `ratio` over L, but it
-    answers otherwise to a step of the policy (d log s = d log ratio / L). No closed form beyond that: which sequences
+    those of its experiments. The mean at any G is a sum over sequences. On policy it is that of `ratio` over L, but
+    a step of the policy moves it less: d log s = d log ratio / L. No closed form beyond that: which sequences
     are cut depends on all of their tokens.
     """
 

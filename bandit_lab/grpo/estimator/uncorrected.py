@@ -13,8 +13,8 @@ from bandit_lab.grpo.estimator.base import Estimator, register_estimator
 class Uncorrected(Estimator):
     """Actions of the snapshot, no importance ratio; score and exact KL at the current policy.
 
-    With group-centred advantages (1/G) sum_i A_i (e_{a_i} - pi) does not depend on pi, group by group, so that the
-    reward part is the frozen one; only the KL term is fresh.
+    With group-centred advantages (1/G) sum_i A_i (e_{a_i} - pi) does not depend on pi, group by group. So the reward
+    part is the frozen one; only the KL term is fresh.
     """
 
     at_snapshot = False

@@ -1,4 +1,4 @@
-"""Which old policy the actions of step t were drawn from: several meanings of "refresh interval N".
+"""The old policy that draws the actions of step t: several meanings of "refresh interval N".
 
 Step t is the number of updates done. The policy used at step t has the age
 

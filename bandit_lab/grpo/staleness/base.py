@@ -54,7 +54,7 @@ class Staleness(Protocol):
 
     @property
     def drawn(self) -> bool:
-        """Whether ages are drawn."""
+        """True if ages are drawn."""
         return self.recall is not None
 
     def horizon_for(self, interval: float) -> int:
@@ -81,7 +81,7 @@ class Staleness(Protocol):
 
 
 class Snapshots(Staleness):
-    """What rules share that keep snapshots of block starts: no history, no clock."""
+    """Base of rules that keep snapshots of block starts: no history, no clock."""
 
     smallest_interval = 1
     block_synchronous = True
@@ -101,7 +101,7 @@ class Snapshots(Staleness):
 
 
 class Ring(Staleness):
-    """What rules share that look back: a ring of the last horizon + 1 parameters [horizon + 1, D]."""
+    """Base of rules that look back: a ring of the last horizon + 1 parameters [horizon + 1, D]."""
 
     smallest_interval = 0
     block_synchronous = False

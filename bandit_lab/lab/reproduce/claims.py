@@ -13,11 +13,6 @@ ABOUT = ("fails_if", "follows", "post_hoc", "constant")  # what a claim says of 
 DIGITS = 6  # of a number in a table: its distance from the prediction shows
 
 
-def rows(loaded: Loaded, found: Results) -> list[ClaimRow]:
-    """One row per claim, as in `claims.json`."""
-    return [row(claim, found) for claim in loaded.claims]
-
-
 def row(claim: Claim, found: Results) -> ClaimRow:
     """The verdict of one claim; `tolerance` is absolute, `relative_tolerance` beside it where it was given so.
 

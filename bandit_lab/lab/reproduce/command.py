@@ -46,7 +46,8 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> _Reproduce
     names = _chosen(
         settings.figures, list(known) if settings.numbers is None else _published(Path(settings.numbers), known)
     )
-    _check_formats(settings.formats)
+    for one in _names("formats", settings.formats):
+        _checks.choice("formats", one, FORMATS)
     if settings.publish is not None:
         publish.read(Path(settings.publish))
     return _ReproducePlan(settings, tuple(known[one] for one in names))
@@ -54,22 +55,18 @@ def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> _Reproduce
 
 def _chosen(figures: Any, known: list[str]) -> list[str]:
     """Ids of `all | name,name | [name, name]`, in the order of `known`. Raises ValueError."""
-    names = figures.split(",") if isinstance(figures, str) else figures
-    _checks.require(isinstance(names, list) and bool(names), "figures", "all, or names with commas between", figures)
-    names = [str(name).strip() for name in names]
+    names = _names("figures", figures, "all, or ")
     for name in names:
         expected = f"all, or some of {', '.join(known)}{did_you_mean(name, known)}"
         _checks.require(name in ("all", *known), "figures", expected, name)
     return [name for name in known if name in names or "all" in names]
 
 
-def _check_formats(given: Any) -> tuple[str, ...]:
-    """Formats of `png,pdf` or `[png, pdf]`. Raises ValueError."""
+def _names(key: str, given: Any, other: str = "") -> list[str]:
+    """Names of `one,other` or `[one, other]`. Raises ValueError."""
     names = given.split(",") if isinstance(given, str) else given
-    _checks.require(isinstance(names, list) and bool(names), "formats", "names with commas between", given)
-    for name in names:
-        _checks.choice("formats", str(name).strip(), FORMATS)
-    return tuple(dict.fromkeys(str(name).strip() for name in names))
+    _checks.require(isinstance(names, list) and bool(names), key, f"{other}names with commas between", given)
+    return list(dict.fromkeys(str(name).strip() for name in names))
 
 
 def _published(folder: Path, known: Iterable[str]) -> list[str]:
@@ -139,7 +136,7 @@ def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettin
         else _measured(outcome, loaded, settings, advance)
     )
     outcome.finding = claims.finding(loaded, outcome.rows)
-    outcome.files = sheet.pictures(loaded, found, outcome.rows, _check_formats(settings.formats))
+    outcome.files = sheet.pictures(loaded, found, outcome.rows, _names("formats", settings.formats))
     if not settings.numbers:
         outcome.files[f"{experiment.id}.csv"] = numbers.as_csv(found).encode()
     outcome.found = found
@@ -153,7 +150,7 @@ def _measured(outcome: Reproduced, loaded: Loaded, settings: ReproduceSettings, 
     outcome.from_cache = cache.load(MEASURED) is not None
     measured = cache.keep(MEASURED, lambda: loaded.measure(setting, Lab(cache.keep, advance)))
     found = Results(predicted, measured, setting)
-    outcome.rows = claims.rows(loaded, found)
+    outcome.rows = [claims.row(claim, found) for claim in loaded.claims]
     outcome.table = loaded.table(found) if loaded.table else ""
     return found
 

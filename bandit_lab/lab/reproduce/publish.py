@@ -87,13 +87,8 @@ def _merged(content: dict[str, Any], done: list[Reproduced], known: dict[str, Ex
     for row in content["claims"]:
         rows.setdefault(row["figure"], []).append(row)
     for one in done:
-        about[one.id] = {
-            "title": one.title,
-            "finding": one.finding,
-            "question": one.question,
-            "quality": one.quality,
-            "table": one.table or None,
-        }
+        told = ("title", "finding", "question", "quality", "table")
+        about[one.id] = {name: getattr(one, name) or None for name in told}
         rows[one.id] = one.rows
     kept = sorted(name for name in about if name in known)
     return {"claims": [row for name in kept for row in rows[name]], "figures": {name: about[name] for name in kept}}

@@ -40,7 +40,6 @@ from bandit_lab.lab.sweep.jobs import (
     predict_rows,
     rows,
     rows_work,
-    unmeasured_reason,
     values,
 )
 from bandit_lab.lab.sweep.plan import SweepPlan, axis, prepare
@@ -256,7 +255,7 @@ def _measured(
     onset = np.where(onset > lost * (1 + SAME), np.nan, onset)
     for equilibrium in drift.equilibria:
         mine = np.flatnonzero(cells.kl_weight == equilibrium.kl_weight)
-        if reason := unmeasured_reason(plan, equilibrium):
+        if reason := equilibrium.unmeasured(plan.learner):
             for row in mine:
                 reasons[row] = reason
         if equilibrium.stiffness is not None and np.iscomplexobj(equilibrium.stiffness.relaxation):

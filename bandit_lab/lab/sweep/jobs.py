@@ -14,7 +14,7 @@ import numpy as np
 from bandit_lab import measure
 from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
-from bandit_lab.grpo import Hyper
+from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
@@ -53,6 +53,15 @@ class Equilibrium:
     point: FixedPoint
     stiffness: StiffnessReport | None
     linear: LinearTheory
+
+    def unmeasured(self, learner: Learner) -> str | None:
+        """Why its rows have no measured thresholds, or None."""
+        if not self.point.exists:
+            return self.point.reason
+        if learner.staleness.drawn:
+            return Reason.DRAWN
+        known = response_of(learner.optimizer, 0.5) is not None
+        return None if known else _NO_MEASURE.format(learner.optimizer.convention)
 
 
 @dataclass(frozen=True)
@@ -169,16 +178,6 @@ def values(column: list[RateThreshold]) -> np.ndarray:
     return np.array([np.nan if v.value is None else v.value for v in column])
 
 
-def unmeasured_reason(plan: SweepPlan, equilibrium: Equilibrium) -> str | None:
-    """Why a drift's rows at a KL weight have no measured thresholds, or None."""
-    if not equilibrium.point.exists:
-        return equilibrium.point.reason
-    if plan.learner.staleness.drawn:
-        return Reason.DRAWN
-    optimizer = plan.learner.optimizer
-    return _NO_MEASURE.format(optimizer.convention) if response_of(optimizer, 0.5) is None else None
-
-
 def _learner_identity(plan: SweepPlan) -> dict[str, Any]:
     """The settings that make the learner."""
     settings = {name: plain(getattr(plan.settings, name)) for name in _LEARNER}
@@ -264,7 +263,7 @@ def rows_work(plan: SweepPlan, drift: Drift, rates: np.ndarray) -> dict[str, lis
     length = plan.settings.chunk.rows or max(1, _ROW_CELLS // len(rates))
     result: dict[str, list[RowsWork]] = {f"{detector}, {drift.name}": [] for detector in (BOUNDARY, ONSET)}
     for equilibrium in drift.equilibria:
-        if unmeasured_reason(plan, equilibrium):
+        if equilibrium.unmeasured(plan.learner):
             continue
         mine = np.flatnonzero(drift.cells.kl_weight == equilibrium.kl_weight)
         for detector, chunks in zip((BOUNDARY, ONSET), result.values(), strict=True):
@@ -397,15 +396,11 @@ def _outcome_arrays(summary: Summary, codes: np.ndarray) -> dict[str, np.ndarray
     arrays["finite_runs"] = np.stack([finite[:, part].sum(axis=1) for part in parts], axis=1)
     for name in FIELDS:
         values = np.asarray(getattr(summary, name), float)
-        means = [[_mean(row[part][good[part]]) for part in parts] for row, good in zip(values, finite, strict=True)]
-        arrays[MEAN + name] = np.array(means)
+        some = [[row[part][good[part]] for part in parts] for row, good in zip(values, finite, strict=True)]
+        arrays[MEAN + name] = np.array([[np.mean(x) if x.size else np.nan for x in row] for row in some])
     return arrays
 
 
 def count_codes(codes: np.ndarray) -> np.ndarray:
     """How many runs [c, outcomes] ended in each outcome. codes: [c, s]."""
     return np.stack([np.sum(codes == outcome, axis=1) for outcome in Outcome], axis=1)
-
-
-def _mean(values: np.ndarray) -> float:
-    return float(np.mean(values)) if len(values) else np.nan

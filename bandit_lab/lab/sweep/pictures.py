@@ -192,7 +192,13 @@ def _lines(results: "xarray.Dataset", part: "xarray.Dataset") -> dict[str, np.nd
 
 def _diagram(axes: Axes, part: "xarray.Dataset", lines: dict[str, np.ndarray], coarse: "xarray.Dataset | None") -> None:
     interval, rate = _positive(part["refresh_interval"].values), part["learning_rate"].values
-    outcome = part["outcome"].transpose("learning_rate", "refresh_interval").values
+    outcome = part["outcome"].transpose("learning_rate", "refresh_interval").values.copy()
+    for n, threshold in enumerate(part["threshold_exact"].values):
+        first = int(np.searchsorted(rate, threshold))
+        beyond = outcome[first : first + 2, n]
+        if first and len(beyond) == 2 and set(beyond) <= {Outcome.CONVERGED, Outcome.OSCILLATING}:
+            at = first - (threshold < np.sqrt(rate[first - 1] * rate[first]))
+            outcome[at, n] = Outcome.UNSTABLE  # a window that the grid passed over: a cell on its line
     axes.set(xscale="log", yscale="log", ylim=(rate[0], rate[-1]), xlim=(interval[0], interval[-1]))
     known, bends = {}, {}
     for code, name in ((int(Outcome.UNSTABLE), "threshold"), (int(Outcome.OSCILLATING), "onset")):

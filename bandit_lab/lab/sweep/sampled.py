@@ -7,7 +7,7 @@ alone): the full linear prediction diverges at the threshold and would excuse ev
 the best arm's vertex is lost however large that scale is.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,6 +28,8 @@ NUDGE = 1e-3  # of the way from the fixed point to the initial policy
 CEILING_SHARE = 0.75  # of the way from the fixed point to the best arm's reward: the largest departure that is noise
 CYCLE_MULTIPLE = 2.0  # a tail that fluctuates more than this many noise scales is a sustained cycle
 SMALL = 0.02  # of the threshold: there the stationary variance is proportional to the learning rate
+MORE = "half of the runs are lost already at the smallest learning rate of the row"
+FEWER = "fewer than half of the runs are lost up to the largest learning rate of the row"
 NOT_RUN = -1  # in place of an outcome code, where a chunk failed
 
 
@@ -52,24 +54,17 @@ class _SampledPlan:
 class _StoredRuns:
     """All sampled runs of a sweep, read from their jobs. Cells are numbered 0..C-1 in the order of the grid.
 
-    load: the arrays of a job by its place. failed: place of a job that has none -> why. times: T + 1 of the longest.
+    times: T + 1 of the longest.
     """
 
-    def __init__(
-        self,
-        planned: _SampledPlan,
-        load: Callable[[int], Mapping[str, np.ndarray]],
-        failed: Mapping[int, str],
-        seeds: int,
-        times: int,
-    ) -> None:
-        self.cells, self.seeds, self.times, self.keep = planned.learning_rate.size, seeds, times, planned.keep
-        self._chunks, self._judge, self._failed = planned.chunks, planned.judge, failed
+    def __init__(self, plan: SweepPlan, planned: _SampledPlan, store: ChunkStore, report: Report) -> None:
+        self.cells, self.seeds, self.times = planned.learning_rate.size, plan.settings.seeds, plan.longest + 1
+        self.keep, self._chunks, self._judge, self._failed = planned.keep, planned.chunks, planned.judge, report.failed
         self._of_cell: list[list[int]] = [[] for _ in range(self.cells)]
         for number, chunk in enumerate(self._chunks):
             for cell in chunk.index:
                 self._of_cell[cell].append(number)
-        self._load = lru_cache(maxsize=2)(load)
+        self._load = lru_cache(maxsize=2)(lambda number: store.load(report.keys[number]))
         self._pooled = lru_cache(maxsize=64)(self._pool)
 
     def reasons(self) -> list[str | None]:
@@ -92,16 +87,16 @@ class _StoredRuns:
 
     def means(self) -> dict[str, np.ndarray]:
         """Mean of every field over finite runs [C], where single runs are not kept. NaN where none is finite."""
-        result = {name: np.full(self.cells, np.nan) for name in FIELDS}
-        weight = {name: np.zeros(self.cells) for name in FIELDS}
+        total = {name: np.zeros(self.cells) for name in FIELDS}
+        weight = np.zeros(self.cells)
         for number, chunk in enumerate(self._chunks):
-            if number in self._failed:
-                continue
-            arrays = self._load(number)
-            for unit, runs in enumerate(arrays["finite_runs"].T):
+            arrays = {} if number in self._failed else self._load(number)
+            for unit, runs in enumerate(arrays["finite_runs"].T if arrays else ()):  # in the order of the seeds
+                weight[chunk.index] += runs
                 for name in FIELDS:
-                    _add(result[name], weight[name], chunk.index, arrays[MEAN + name][:, unit], runs)
-        return result
+                    total[name][chunk.index] += np.where(runs > 0, arrays[MEAN + name][:, unit] * runs, 0)
+        with np.errstate(invalid="ignore"):
+            return {name: column / weight for name, column in total.items()}
 
     def curves(self, start: int, stop: int) -> tuple[np.ndarray, np.ndarray]:
         """(mean, variance) [cells, T + 1] of the expected reward over seeds; NaN beyond a run's own length."""
@@ -144,16 +139,6 @@ class _StoredRuns:
                 yield Moments(arrays["unit_seeds"], arrays["unit_mean"], arrays["unit_square"])
 
         return pool(parts())
-
-
-def _add(mean: np.ndarray, weight: np.ndarray, index: np.ndarray, part: np.ndarray, runs: np.ndarray) -> None:
-    """Pool one unit's means over `runs` runs into `mean` [C] of `weight` [C], in place."""
-    some = runs > 0
-    at, more = index[some], runs[some]
-    total = weight[at] + more
-    before = np.where(weight[at] > 0, mean[at], 0.0)
-    mean[at] = before + (part[some] - before) * (more / total)
-    weight[at] = total
 
 
 @dataclass(frozen=True)
@@ -211,16 +196,18 @@ def plan_sampled(plan: SweepPlan, drift: Drift | None, rows: Hyper, rates: np.nd
 
 def collect_sampled(plan: SweepPlan, planned: _SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
     """Outcomes of the runs, from their chunks."""
-    shape, seeds = planned.learning_rate.shape, plan.settings.seeds
-    runs = _StoredRuns(planned, lambda number: store.load(report.keys[number]), report.failed, seeds, plan.longest + 1)
+    shape, runs = planned.learning_rate.shape, _StoredRuns(plan, planned, store, report)
     missing = np.array(runs.reasons(), object).reshape(shape)
     counts = runs.outcome_counts().reshape(*shape, -1)
     complete = np.array([reason is None for reason in missing.flat]).reshape(shape)
     lost = np.where(complete, measure.share_of_lost(counts), np.nan)
     pairs = zip(planned.learning_rate, lost, strict=True)
     boundary = np.array([np.nan if np.isnan(s).any() else measure.sampled_boundary(r, s[None])[0] for r, s in pairs])
-    reasons = [next(filter(None, row), None) or reason for row, reason in zip(missing, planned.reasons, strict=True)]
-    return SampledResult(planned, counts, lost, boundary, _explain(reasons, lost), runs)
+    reasons: list[str | None] = []
+    for failed, reason, share in zip(missing, planned.reasons, lost, strict=True):
+        outside = FEWER if np.all(share < 0.5) else None
+        reasons.append(next(filter(None, failed), None) or reason or (MORE if share[0] >= 0.5 else outside))
+    return SampledResult(planned, counts, lost, boundary, reasons, runs)
 
 
 def classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.ndarray, best: float) -> np.ndarray:
@@ -233,16 +220,6 @@ def classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.
     cycle = np.minimum(CYCLE_MULTIPLE * std, vertex)
     rescaled = summary._replace(tail_std=summary.tail_std * (around / cycle)[:, None])
     return measure.classify_runs(rescaled, reward, largest, around / measure.outcome.NOISE_MULTIPLE)
-
-
-def _explain(reasons: list[str | None], lost: np.ndarray) -> list[str | None]:
-    """Why a row shows no boundary."""
-    texts = []
-    for reason, share in zip(reasons, lost, strict=True):
-        inside = "half of the runs are lost already at the smallest learning rate of the row"
-        outside = "fewer than half of the runs are lost up to the largest learning rate of the row"
-        texts.append(reason or (inside if share[0] >= 0.5 else outside if np.all(share < 0.5) else None))
-    return texts
 
 
 def _expectations(

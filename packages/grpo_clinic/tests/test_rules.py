@@ -173,6 +173,18 @@ def test_a_standstill_and_a_gain_that_shows():
     assert isinstance(rule(case(0.5 + 0.3 * NOISE)), Missing)  # noise hides a gain of a fifth of the room
 
 
+def test_a_schedule_of_the_rewards_own_weights_is_no_collapse():
+    """The weight of a part goes from 1 to .2 at row 60: a fall of the reward alone. The part falls: a collapse. So it
+    is where a third part, which is not logged, falls."""
+    form, right = (
+        level + 0.02 * np.random.default_rng([4, seed]).normal(size=N) for seed, level in enumerate((0.9, 0.3))
+    )
+    later = np.where(STEP > 60, 0.2, 1.0)
+    assert not OF["fall"](case(later * form + right, {"format": form, "accuracy": right}, scale=(0.0, 2.0))).fires
+    for parts in ({"format": later * form, "accuracy": right}, {"accuracy": right}):
+        assert OF["fall"](case(later * form + right, parts, scale=(0.0, 2.0))).fires
+
+
 def test_a_held_out_result_that_does_not_follow():
     follows, falls = (
         0.2 + 0.5 * np.linspace(0, 1, 14),

@@ -98,15 +98,8 @@ def largest_rate(mode: Mode, interval: int) -> float:
                 place = int(np.searchsorted(rates, part[unstable[0]]))
                 if place == 0:
                     return low
-                return float(
-                    brentq(
-                        lambda rate: _excess(mode, rate, interval),
-                        rates[place - 1],
-                        rates[place],
-                        xtol=1e-300,
-                        rtol=1e-14,
-                    )
-                )
+                ends = rates[place - 1], rates[place]
+                return float(brentq(lambda rate: _excess(mode, rate, interval), *ends, xtol=1e-300, rtol=1e-14))
     return math.inf
 
 

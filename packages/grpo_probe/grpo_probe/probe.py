@@ -171,22 +171,9 @@ class StiffnessProbe:
             prompts = operator.ranks.join(np.asarray(operator.groups.prompts))
             error = standard_error((each.sum(axis=1) - value * slopes) / slope, prompts)
             error = error if len(each) - silent > 1 else float("inf")  # one group alone is its own mean
-        return Stiffness(
-            value=value,
-            standard_error=error,
-            fresh=float(parts[0]),
-            stale=float(parts[1]),
-            in_sample=value,
-            crossed=value,
-            angle=0.0,
-            residual=0.0,
-            passes=operator.passes,
-            groups=len(each),
-            method="forward",
-            silent=silent,
-            left_out=left_out,
-            critical=2 / rate,
-        )
+        fresh, stale = map(float, parts)
+        cost = operator.passes, len(each), "forward", silent, left_out
+        return Stiffness(value, error, fresh, stale, value, value, 0.0, 0.0, *cost, critical=2 / rate)
 
     def _crossed(self, operator: Operator, prompts: np.ndarray, start: torch.Tensor) -> float:
         first = np.zeros(len(prompts), bool)

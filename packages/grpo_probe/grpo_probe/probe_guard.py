@@ -1,5 +1,6 @@
 """A guard at the trainer: the learning rate is held below a share of the edge that the probe has found."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -32,7 +33,7 @@ def hold_at(share: float = 0.8) -> Callable[[Any, Margin], str | None]:
         for place, group in enumerate(groups):
             group["lr"] *= after / before
             plain.base_lrs[place] = after * group["initial_lr"]
-        if after == before:
+        if math.isclose(after, before):  # the edge is found to rounding
             return None
         return f"learning rate cut to {groups[0]['lr']:.3g}, {after:.0%} of the schedule's, for {share:.0%} of the edge"
 

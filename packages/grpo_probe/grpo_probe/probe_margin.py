@@ -107,13 +107,10 @@ class Margin:
         if self.stiffness.critical is not None:
             return "stable along the update; another direction may be stiffer"
         rate = "any value" if math.isinf(self.learning_rate) else f"{self.learning_rate:.3g}"
-        if self.intervals is None:
-            name = f"you may raise N beyond {LONGEST[loop.model]}, or the learning rate to {rate}"
-        elif self.intervals > loop.refresh_interval:
-            name = f"you may raise N to {self.intervals}, or the learning rate to {rate}"
-        else:
-            name = f"keep N; you may raise the learning rate to {rate}"
-        return name
+        if self.intervals is not None and self.intervals <= loop.refresh_interval:
+            return f"keep N; you may raise the learning rate to {rate}"
+        reach = f"beyond {LONGEST[loop.model]}" if self.intervals is None else f"to {self.intervals}"
+        return f"you may raise N {reach}, or the learning rate to {rate}"
 
 
 def margin(stiffness: Stiffness, loop: Loop) -> Margin:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from grpo_clinic import page
+from grpo_clinic.report import plain
 
 from grpo_probe.probe_margin import Margin
 
@@ -93,22 +94,25 @@ class ProbeReport:
 
     def numbers(self, state: str) -> dict[str, Any]:
         """What the page says, as numbers; what is not known is null."""
-        about = {"verdict": self.last.verdict if self.last else "not measured", "next": self._next, "state": state}
-        rows = [{name: _known(value) for name, value in row._asdict().items()} for row in self.measured]
-        return {
-            **about,
-            "measurements": rows,
-            "said": self.lines[-_LAST:],
-            "settings": {name: _known(value) for name, value in self.settings.items()},
-        }
+        numbers: dict[str, Any] = plain(
+            {
+                "verdict": self.last.verdict if self.last else "not measured",
+                "next": self._next,
+                "state": state,
+                "measurements": [row._asdict() for row in self.measured],
+                "said": self.lines[-_LAST:],
+                "settings": self.settings,
+            }
+        )
+        return numbers
 
     def text(self, state: str) -> str:
-        """Verdict, what to do, three numbers; then every measurement and the settings."""
+        """Verdict, what to do; then every measurement and the settings."""
         lines = [self._first, f"What to do next: {self._next}"]
-        lines += [": ".join((name, f"{value} ({beside})")) for name, value, beside in self._three_numbers()]
-        lines += ["", "step, K, error, share of the threshold, verdict"]
+        lines += ["", "step, K, error, share of the threshold, critical sharpness, verdict"]
         lines += [
-            f"{row.step}, {row.stiffness:.4g}, {row.error:.2g}, {row.used:.2g}, {row.verdict}" for row in self.measured
+            f"{row.step}, {row.stiffness:.4g}, {row.error:.2g}, {row.used:.2g}, {row.sharpness:.3g}, {row.verdict}"
+            for row in self.measured
         ]
         lines += ["", *self.lines[-_LAST:], *(f"{name}: {value}" for name, value in self.settings.items()), state]
         return "\n".join(lines)
@@ -131,23 +135,3 @@ class ProbeReport:
         if self.last.verdict == "no signal":
             return "look at the rewards: where they are equal in every group, nothing is learned."
         return f"{self.last.advice}{self.last.more}."
-
-    def _three_numbers(self) -> list[tuple[str, str, str]]:
-        if not self.measured:
-            return []
-        last = self.measured[-1]
-        known = [one for one in self.measured if one.used == one.used]
-        rows = [("stiffness K at the end", f"{last.stiffness:.4g}", f"its error is {last.error:.2g}, step {last.step}")]
-        if last.sharpness == last.sharpness:
-            rows.append(("critical sharpness at the end", f"{last.sharpness:.3g}", "read it as a course over the run"))
-        if known:
-            most = max(known, key=lambda one: one.used)
-            rows += [
-                ("share of the threshold at the end", f"{known[-1].used:.0%}", "1 is the edge"),
-                ("at most", f"{most.used:.0%}", f"step {most.step}"),
-            ]
-        return rows
-
-
-def _known(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value

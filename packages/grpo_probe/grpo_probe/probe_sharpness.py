@@ -15,7 +15,6 @@ sum is at most the leading eigenvalue where A is symmetric in the metric of `sca
 
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,19 +26,11 @@ BISECTIONS = 2
 """Of the bracket, which is a factor of two; interpolation, exact on a quadratic, does the rest."""
 
 
-class Along(NamedTuple):
-    """Of each group of all processes: u . A d, fresh and stale [groups, 2], and the slope g . t [groups]; eta_c.
-
-    eta_c is infinite where there is none.
-    """
-
-    each: np.ndarray
-    slopes: np.ndarray
-    critical_rate: float
-
-
-def along_update(operator: Operator, gradient: torch.Tensor, weights: np.ndarray) -> Along:
-    """Curvature and critical learning rate along d = scale * gradient [D]. The weights come back to the last bit.
+def along_update(
+    operator: Operator, gradient: torch.Tensor, weights: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Along d = scale * gradient [D], of each group of all processes: u . A d, fresh and stale [groups, 2], the slope
+    g . t [groups]; and eta_c, infinite where there is none. The weights come back to the last bit.
 
     weights: of this process's groups; gradient: of all.
     Weight decay counts as fresh; eta_c is that of the loss without it.
@@ -47,7 +38,7 @@ def along_update(operator: Operator, gradient: torch.Tensor, weights: np.ndarray
     d = operator.scaled(gradient.clone(), None)
     count, ranks = operator.ranks.total, operator.ranks
     if not float(d.norm()):
-        return Along(np.zeros((count, 2)), np.zeros(count), np.inf)
+        return np.zeros((count, 2)), np.zeros(count), np.inf
     with operator.moving(d) as moved:
         reached = cache(moved)
         step = operator.step(d, reached)
@@ -70,7 +61,7 @@ def along_update(operator: Operator, gradient: torch.Tensor, weights: np.ndarray
 
         critical = critical_rate(rise, slope, 2 * slope / fresh if fresh > 0 else step)
     each[:, 0] += operator.decayed(gradient, d) / slope * slopes
-    return Along(each, slopes, critical)
+    return each, slopes, critical
 
 
 def critical_rate(rise: Callable[[float], float], slope: float, start: float) -> float:

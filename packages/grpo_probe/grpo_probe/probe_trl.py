@@ -28,9 +28,11 @@ except ImportError:
 
 TRIED = "1.16"
 """The newest TRL that the tests have been run with."""
+LOGGED = ("_metrics", "_logs", "_pending_metrics", "_pending_extra_logs")
+"""What TRL writes down while it samples and works a loss out."""
 NEEDED = (
-    "_metrics",
-    "_logs",
+    *LOGGED,
+    "num_generations",
     "_compute_loss",
     "_generate_and_score_completions",
     "_get_per_token_logps_and_entropies",
@@ -39,8 +41,6 @@ NEEDED = (
     "temperature",
 )
 """What the probe calls or reads of a trainer beside its arguments; much of it is private, and may change its name."""
-LOGGED = ("_metrics", "_logs", "_pending_metrics", "_pending_extra_logs")
-"""What TRL writes down while it samples and works a loss out."""
 KNOWN = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW)
 FILLED = 20
 """Steps after which Adam's second moment, a mean of so many squares, gives its root to a sixth: 1/sqrt(2 steps)."""
@@ -79,7 +79,7 @@ class TrlProbe(TrainerCallback):
       options: of `StiffnessProbe`.
 
     Raises:
-      ValueError: the group size is not found, data without rows, weights in shards, an entropy bonus or a loss of
+      ValueError: data without rows, weights in shards, an entropy bonus or a loss of
         experts (of which the log-probabilities do not tell), a model without a gradient, an optimiser that is not
         known, a TRL that lacks what the probe calls.
     """
@@ -99,17 +99,16 @@ class TrlProbe(TrainerCallback):
         strict: bool = False,
         **options: Any,
     ) -> None:
-        size = getattr(trainer, "num_generations", None)
-        require(isinstance(size, int), "group size", "a trainer with num_generations, such as TRL's GRPOTrainer", size)
-        self.trainer, self.group_size = trainer, integer("group_size", size, 2)
         for name in NEEDED:
             asked = f"one with {name}, as that of TRL {TRIED}"
             require(hasattr(trainer, name), "trainer", asked, f"TRL {version('trl')} without it")
+        self.trainer, self.group_size = trainer, integer("group_size", trainer.num_generations, 2)
         kind = str(trainer.accelerator.distributed_type.value)
         require(kind in COPIED, "processes", "one, or several that have all weights each (DDP)", kind)
-        for name, what in (("_entropy_bonus_enabled", "an entropy bonus"), ("aux_loss_enabled", "a loss of experts")):
-            require(not getattr(trainer, name, False), "loss", "one of the tokens' log-probabilities", what)
-        share = getattr(trainer, "top_entropy_quantile", 1.0)
+        odd = (trainer._entropy_bonus_enabled, "an entropy bonus"), (trainer.aux_loss_enabled, "a loss of experts")
+        for there, what in odd:
+            require(not there, "loss", "one of the tokens' log-probabilities", what)
+        share = trainer.top_entropy_quantile
         require(share == 1.0, "top_entropy_quantile", "1 (every token counts)", share)
         rows = trainer.train_dataset
         require(hasattr(rows, "__len__") and len(rows) > 0, "train_dataset", "one with rows that can be indexed", rows)
@@ -119,9 +118,9 @@ class TrlProbe(TrainerCallback):
         self.draw = np.random.default_rng(trainer.args.seed) if anew else None
         self.groups, self.every = integer("groups", groups, 1), integer("every", every, 0)
         self.show = show if trainer.accelerator.is_main_process else lambda line: None
-        scaled = getattr(trainer, "scale_rewards", "none")
-        plain = reward_kl == 0 or scaled == "none"
-        require(plain, "reward_kl", "0, or advantages that are not scaled (scale_rewards='none')", scaled)
+        plain = reward_kl == 0 or trainer.scale_rewards == "none"
+        asked = "0, or advantages that are not scaled (scale_rewards='none')"
+        require(plain, "reward_kl", asked, trainer.scale_rewards)
         known(_optimiser_class(trainer))
         StiffnessProbe(list(trainer.model.parameters()), **options)
         self.options, self.reward_kl, self.strict, self.on_margin = options, reward_kl, strict, on_margin
@@ -201,7 +200,7 @@ class TrlProbe(TrainerCallback):
             "learning rate": args.learning_rate,
             "updates per rollout batch N": _interval(self.trainer),
             "group size": self.group_size,
-            "loss": getattr(args, "loss_type", "grpo"),
+            "loss": args.loss_type,
             "KL weight": args.beta + self.reward_kl,
             "clip of the gradient": args.max_grad_norm or "none",
             "steps between measurements": self.every,
@@ -399,7 +398,7 @@ def optimiser(trainer: Any, parameters: Sequence[torch.Tensor]) -> Update:
 
     Raises ValueError for an optimiser that is not known, or an Adam without a second moment.
     """
-    made = _made(trainer) or _without_accelerate(trainer.create_optimizer())
+    made = _made(trainer) or trainer.create_optimizer()
     adam = known(type(made)) is not torch.optim.SGD
     args = trainer.args
     rates = [group["lr"] for group in made.param_groups]
@@ -442,20 +441,17 @@ def known(kind: type) -> type:
     return kind
 
 
-def _without_accelerate(made: Any) -> Any:
-    return getattr(made, "optimizer", made)
-
-
 def _made(trainer: Any) -> Any:
-    return None if trainer.optimizer is None else _without_accelerate(trainer.optimizer)
+    """The optimiser, without accelerate around it; None before it is made."""
+    return getattr(trainer.optimizer, "optimizer", trainer.optimizer)
 
 
 def _optimiser_class(trainer: Any) -> type:
     """That of the optimiser which the trainer has, or will make."""
     if (made := _made(trainer)) is not None:
         return type(made)
-    asked = getattr(trainer, "optimizer_cls_and_kwargs", None)
-    return (asked or trainer.get_optimizer_cls_and_kwargs(trainer.args, trainer.model))[0]
+    made = trainer.optimizer_cls_and_kwargs or trainer.get_optimizer_cls_and_kwargs(trainer.args, trainer.model)
+    return made[0]
 
 
 def _history(trainer: Any) -> int | None:
@@ -471,8 +467,8 @@ def undisturbed(trainer: Any) -> Iterator[None]:
     """Random states, metrics, logs, counts and modes of trainer and model are afterwards as they were before."""
     model = trainer.accelerator.unwrap_model(trainer.model)
     modes = [(module, module.training) for module in model.modules()]
-    checkpointed = getattr(model, "is_gradient_checkpointing", False)
-    kept = [getattr(trainer, name) for name in LOGGED if hasattr(trainer, name)]
+    checkpointed = model.is_gradient_checkpointing
+    kept = [getattr(trainer, name) for name in LOGGED]
     before = [_deep(one) for one in kept]
     seen, python = trainer.state.num_input_tokens_seen, random.getstate()
     shared = np.random.get_state()  # noqa: NPY002  a reward function may draw from it

@@ -106,13 +106,6 @@ def _joined(parts):
     return [one for part in parts for one in part]
 
 
-def test_lines_are_said_and_the_page_is_written_once(probed):
-    folder, (first, second) = probed("forward")
-    assert [line.split(":")[0] for line in first["told"]] == ["step 2", "step 4"]
-    assert second["told"] == []
-    assert "Training ended at step 4 of 4." in (folder / "stability.html").read_text()
-
-
 def test_a_fault_on_every_process_leaves_training_as_it_was(plain, tmp_path):
     found = launched(tmp_path, "forward", "reward")
     assert [one["bits"] for one in found] == [one["bits"] for one in plain]

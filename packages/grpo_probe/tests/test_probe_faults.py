@@ -99,33 +99,6 @@ def test_a_strict_probe_raises(tmp_path):
         trained(tmp_path, "reward", strict=True)
 
 
-def test_a_fault_that_passes_is_told_once(tmp_path, plain):
-    """The loss fails in the first measurement alone; the later ones are made."""
-    told, probe = [], []
-    trainer = client.trainer(tmp_path, max_steps=3, group_size=4)
-    probe.append(Marked(trainer, prompts=4, products=3, every=1, show=told.append))
-    trainer.add_callback(probe[0])
-    sound, good = trainer._compute_loss, []
-
-    def once(*args, **more):
-        if probe[0].measuring and not good:
-            good.append(True)
-            raise ValueError("just now")
-        return sound(*args, **more)
-
-    trainer._compute_loss = once
-    trainer.train()
-    assert "just now" in told[0]
-    assert len(told) == 3
-    assert all("stiffness K" in line for line in told[1:])
-
-
-@pytest.mark.parametrize("optim", ["adafactor", "rmsprop"])
-def test_an_optimiser_that_is_not_known_is_refused_when_attached(tmp_path, optim):
-    with pytest.raises(ValueError, match=r"^optimizer: expected SGD, Adam or AdamW of PyTorch, got"):
-        TrlProbe(client.trainer(tmp_path, optim=optim))
-
-
 def test_an_optimiser_of_adams_name_is_not_adam(tmp_path):
     """8-bit optimisers are called AdamW, and keep their moments elsewhere."""
     trainer = client.trainer(tmp_path)
@@ -249,16 +222,3 @@ def test_the_share_left_out_is_of_entries_without_a_history(tmp_path):
     after = probe.measure().stiffness
     assert after.left_out > before.left_out + 0.2
     assert np.isfinite(after.value)
-
-
-def test_of_a_clipped_gradient_under_adam_no_number_is_given(tmp_path):
-    """Adam's second moment is then that of clipped gradients, and K is not comparable with it."""
-    lines: list[str] = []
-    trainer = client.trainer(tmp_path, max_steps=FILLED, optim="adamw_torch", group_size=4)
-    trainer.train()
-    probe = TrlProbe(trainer, prompts=4, products=3, every=1, show=lines.append, report=False)
-    for norm, told in ((0.5, "no number: the last gradient was clipped to norm 0.5"), (0.0, f"step {FILLED}: ")):
-        probe.clipped = norm
-        probe._tell(FILLED)
-        assert told in lines[-1]
-        assert ("no number" in lines[-1]) == (norm > 0)

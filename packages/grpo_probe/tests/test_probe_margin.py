@@ -69,18 +69,6 @@ def test_near_the_threshold_nothing_more_is_allowed(stiffness, rate, advice):
     assert margin(stiffness, Loop(learning_rate=rate, refresh_interval=4)).advice.startswith(advice)
 
 
-def test_without_a_restoring_direction_no_threshold_is_near():
-    found = margin(measured(-0.2, 0.1), Loop(learning_rate=0.1))
-    assert math.isinf(found.threshold)
-    assert "no restoring direction leads" in str(found)
-
-
-def test_beyond_ten_times_the_threshold_is_told_as_a_multiple():
-    said = str(margin(measured(0.0, 1.0), Loop(learning_rate=133.0, refresh_interval=4)))
-    assert "266 times used; unstable" in said
-    assert "%" not in said
-
-
 def test_groups_without_a_gradient_are_no_measurement():
     """All rewards equal: K = 0, which says nothing of a threshold. One group of sixteen that tells is one."""
     found = margin(replace(measured(0.0, 0.0), silent=16), Loop(learning_rate=0.1))
@@ -90,27 +78,8 @@ def test_groups_without_a_gradient_are_no_measurement():
     assert margin(replace(measured(0.0, 1.0), silent=15), Loop(learning_rate=0.1)).verdict == "stable"
 
 
-def test_parameters_that_are_left_out_are_told():
-    assert "without the 0.12 of the parameters" in str(margin(replace(measured(0.0, 1.0), left_out=0.12), Loop(0.1)))
-
-
 def test_along_the_update_permission_is_never_given():
     """K along one direction is a bound from below: it can say unstable, and nothing else."""
     one = replace(measured(0.0, 1.0), critical=0.8)
-    said = str(margin(one, Loop(learning_rate=0.1, refresh_interval=4)))
-    assert said.startswith("along the update K = 1 ")
-    assert "stable along the update; another direction may be stiffer" in said
-    assert said.endswith("critical sharpness 0.8")
-    assert "raise" not in said
+    assert "raise" not in str(margin(one, Loop(learning_rate=0.1, refresh_interval=4)))
     assert "unstable: lower" in str(margin(one, Loop(learning_rate=0.6, refresh_interval=4)))
-    assert "nothing restores" in str(margin(replace(measured(0.0, -1.0), critical=0.8), Loop(0.1)))
-
-
-def test_a_peak_and_a_clip_are_told():
-    """Half of the threshold now, three halves at the peak."""
-    loop = Loop(learning_rate=0.25, refresh_interval=4)
-    peak = margin(measured(0.0, 1.0), replace(loop, learning_rate=0.75))
-    said = str(replace(margin(measured(0.0, 1.0), loop), peak=peak, clipped=1.0))
-    assert "50% used; " in said
-    assert "; at the warm-up's peak of 0.75, 150% used: unstable" in said
-    assert "; the last gradient was clipped to norm 1, which the threshold leaves out; " in said

@@ -44,10 +44,6 @@ def test_the_same_prompts_where_they_are_asked_for(tmp_path):
     assert asked(numbered(tmp_path), prompts=2, groups=2, anew=False) == [[0, 0, 1, 1]] * 3
 
 
-def test_few_rows_are_taken_once_each(tmp_path):
-    assert [sorted(one) for one in asked(numbered(tmp_path, repeats=1))] == [[0, 1, 2, 3]] * 3
-
-
 def lines(folder, **settings):
     told = []
     trainer = client.trainer(folder, group_size=4, max_steps=4, **settings)
@@ -63,13 +59,6 @@ def test_clipping_is_told_where_it_acts(tmp_path, most, said):
     assert (min(norms) > most > 0) == said
     assert all(("the last gradient was clipped to norm 0.001" in line) == said for line in told)
     assert all("clipped" in line for line in told) == said
-
-
-def test_during_a_warm_up_the_line_tells_of_its_peak(tmp_path):
-    """Three steps of warm-up to 0.1: the measurement after two of them uses a rate of 2/3 of it; after four none is."""
-    told, _ = lines(tmp_path, warmup_steps=3, lr_scheduler_type="constant_with_warmup")
-    assert "at the warm-up's peak of 0.1, " in told[0]
-    assert "peak" not in told[1]
 
 
 def test_a_margin_at_the_peak_is_of_the_peaks_rate(tmp_path):

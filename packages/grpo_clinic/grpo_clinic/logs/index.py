@@ -17,8 +17,9 @@ from typing import Any
 
 from grpo_clinic import _checks
 from grpo_clinic._text import visible
+from grpo_clinic.readers import limits
 
-_LARGEST, _LARGEST_SETTING = 10_000_000, 1e12
+_LARGEST_SETTING = 1e12
 _KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (r"rows (\w+)=([^:]+): ([^()]+?)( \(.*\))?", ("where", "value", "reward_key")),
     (r"metric=(\S+)( \(.*\))?", ("reward_key",)),
@@ -46,9 +47,8 @@ def read_index(path: str) -> list[IndexEntry]:
     place = Path(path)
     wanted = "a CSV with one run per row and a column 'file'"
     try:
-        _checks.require(
-            place.stat().st_size <= _LARGEST, "logs_index", f"at most {_LARGEST} bytes", place.stat().st_size
-        )
+        size = place.stat().st_size
+        _checks.require(size <= limits.MAX_INDEX_BYTES, "logs_index", f"at most {limits.MAX_INDEX_BYTES} bytes", size)
         with open(place, encoding="utf-8-sig", newline="") as file:
             rows = list(csv.DictReader(file))
     except OSError as error:

@@ -33,5 +33,19 @@ MAX_DEPTH = 6
 """Nesting of a JSON document that is searched for rows."""
 FEWEST_POINTS = 8
 """Rewards of a run that a law is fitted to."""
+MAX_RECORD = 64 * 1024**2
+"""Longest record that an event file may announce [bytes]."""
+MAX_INDEX_BYTES = 10_000_000
+"""Largest table of runs."""
+MAX_SETTINGS_BYTES = 256_000
+"""Largest configuration."""
+MAX_SETTINGS, MAX_SETTINGS_DEPTH = 20_000, 40
+"""Values in a configuration, and its nesting; aliases count each time that they are met."""
+LARGEST_SETTING = 1e15
+"""Numbers beyond it are no settings, and products of them no floats."""
+MAX_HEAD_LINES, MAX_HEAD_CHARACTERS = 20_000, 4_000_000
+"""How much of a log is looked at for its settings."""
+MAX_DUMP = 200_000
+"""Longest printed configuration [characters]."""
 MAX_FILES = 2_000
 """Files looked at in one folder; further ones are counted."""

@@ -12,7 +12,6 @@ from grpo_clinic.readers import limits, source
 from grpo_clinic.readers.table import LogTable, Parsed
 
 _FRAME = struct.Struct("<Q")
-_LARGEST_RECORD = 64 * 1024**2
 
 
 def read(path: Path) -> Parsed:
@@ -33,8 +32,8 @@ def _whole_until(path: Path, size: int) -> bool:
         while position + 12 <= size:
             file.seek(position)
             (length,) = _FRAME.unpack(file.read(8))
-            if length > _LARGEST_RECORD:
-                raise ValueError(f"expected event records of at most {_LARGEST_RECORD} bytes, got one of {length}")
+            if length > limits.MAX_RECORD:
+                raise ValueError(f"expected event records of at most {limits.MAX_RECORD} bytes, got one of {length}")
             position += 16 + length
     return position != size
 

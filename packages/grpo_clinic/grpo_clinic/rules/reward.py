@@ -18,6 +18,8 @@ _SLOW, _NEAR_TOP, _HIGH = 0.05, 0.85, 0.5
 """Of the room above the first rewards: a gain that is too slow. Of the scale: where little is left to learn, and where
 a run has as a rule gained something."""
 _ROUNDING = 1e-9
+_EXPLAINED = 0.9
+"""Share of the reward's changes from row to row that its parts make, where nothing else is in it."""
 
 
 @register_rule(
@@ -38,7 +40,33 @@ def fall(case: Case, rule: Rule) -> Fact:
     if found.fires and case.reward.size >= 24 and case.swings.score >= 1 and found.window[0] >= case.swings.last_top:
         text = f"{found.text}; the reward swings, and this fall is its last swing's"
         return Fact(0.99, found.value, found.window, found.rows, text)
-    return found
+    return _unless_reweighted(case, found)
+
+
+def _unless_reweighted(case: Case, found: Fact) -> Fact:
+    """The same; below the limit where the weights of the reward's parts fell, and the parts did not.
+
+    The parts explain how the reward changes from row to row before the onset and at the end; with the weights of before
+    there is no fall. Added after the rules were scored on the second half of the public runs.
+    """
+    parts = [one.at(case.curve.step) for one in case.curve.parts.values()] if found.fires else []
+    if not parts:
+        return found
+    table, place = np.stack(parts, axis=-1), np.arange(case.reward.size)
+    known, onset = np.isfinite(table).all(axis=-1), int(np.searchsorted(case.curve.step, found.window[0]))
+    weights = []
+    for rows in (known & (place < onset), known & (place >= (onset + place.size) // 2)):
+        if rows.sum() < FEWEST + 2 * len(parts):
+            return found
+        change, change_of_parts = np.diff(case.reward[rows]), np.diff(table[rows], axis=0)
+        weights.append(np.linalg.lstsq(change_of_parts, change, rcond=None)[0])
+        left = float(np.sum((change - change_of_parts @ weights[-1]) ** 2))
+        if left > (1 - _EXPLAINED) * float(np.sum(change**2)):
+            return found
+    if noise.fallen(table[known] @ weights[0]):
+        return found
+    text = f"{found.text}; its parts did not fall, their weights did"
+    return found._replace(score=0.99, text=text)
 
 
 def fall_of(curve: Curve, reward: Floats, rule: Rule, step: Floats | None = None) -> Fact:
@@ -135,7 +163,7 @@ def deepest_fall(case: Case, rule: Rule) -> Fact:
         p = noise.by_chance(reward, lambda drawn: _drops(noise.running_means(drawn, width)) >= deep)
         score = noise.judged(score, p)
         score = 0.99 if case.swings.score >= 1 else score
-    return Fact(float(score), float(lost[low]), window, width, text)
+    return _unless_reweighted(case, Fact(float(score), float(lost[low]), window, width, text))
 
 
 def _drops(means: Floats) -> Floats:

@@ -15,13 +15,8 @@ from typing import Any
 
 import yaml
 
-from grpo_clinic.readers import source
+from grpo_clinic.readers import limits, source
 
-MAX_BYTES = 256_000
-MAX_VALUES = 20_000
-MAX_DEPTH = 40
-LARGEST = 1e15
-"""Numbers beyond it are no settings, and products of them no floats."""
 _IN_FOLDERS = (".hydra/config.yaml", "config.yaml", "files/config.yaml", "config.json")
 _WORDS = {
     "true": True, "yes": True, "on": True, "false": False, "no": False, "off": False,
@@ -49,7 +44,7 @@ def plain_scalar(value: Any) -> Any:
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, int | float):
-        return value if abs(value) < LARGEST else None
+        return value if abs(value) < limits.LARGEST_SETTING else None
     if not isinstance(value, str):
         return None
     text = value.strip().strip("'\"")
@@ -58,7 +53,7 @@ def plain_scalar(value: Any) -> Any:
     if len(text) <= 40 and any(c.isdigit() for c in text):
         for read in (int, float):
             with contextlib.suppress(ValueError):
-                if abs(number := read(text)) < LARGEST:
+                if abs(number := read(text)) < limits.LARGEST_SETTING:
                     return number
     return text[:400]
 
@@ -85,8 +80,8 @@ def _text(path: Path) -> str:
         )
     if b"\0" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError("expected YAML or JSON, got binary data")
-    if size > MAX_BYTES:
-        raise ValueError(f"expected a configuration of at most {MAX_BYTES} bytes, got {size}")
+    if size > limits.MAX_SETTINGS_BYTES:
+        raise ValueError(f"expected a configuration of at most {limits.MAX_SETTINGS_BYTES} bytes, got {size}")
     return source.text(path)
 
 
@@ -124,13 +119,13 @@ def flat(nested: Any) -> dict[str, Any]:
 
 def _walk(node: Mapping[Any, Any], prefix: str, depth: int, visited: Iterator[int]) -> Iterator[tuple[str, Any]]:
     """visited: counts keys, those of empty mappings and of aliases each time that they are met."""
-    if depth > MAX_DEPTH:
-        raise ValueError(f"expected at most {MAX_DEPTH} levels, got more")
+    if depth > limits.MAX_SETTINGS_DEPTH:
+        raise ValueError(f"expected at most {limits.MAX_SETTINGS_DEPTH} levels, got more")
     if isinstance(node.get("<<"), Mapping):
         yield from _walk(node["<<"], prefix, depth + 1, visited)
     for key, value in node.items():
-        if next(visited) >= MAX_VALUES:
-            raise ValueError(f"expected at most {MAX_VALUES} values, got more")
+        if next(visited) >= limits.MAX_SETTINGS:
+            raise ValueError(f"expected at most {limits.MAX_SETTINGS} values, got more")
         name = prefix + re.sub(r"^\+*(?:--)?", "", str(key)[:400]).replace("-", "_")
         if isinstance(value, Mapping):
             if key != "<<":

@@ -12,10 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from grpo_clinic.readers import source
+from grpo_clinic.readers import limits, source
 from grpo_clinic.trainers import configuration
 
-_MOST_CHARACTERS, _MOST_LINES, _MOST_STARTS, _LONGEST_DUMP = 4_000_000, 20_000, 12, 200_000
+_MOST_STARTS = 12
 _PREFIX = re.compile(r"^\s{0,8}\([\w.]{1,60} pid=\d{1,12}[^)\n]{0,80}\)\s?")
 _DUMP = re.compile(r"\{\s?['\"](?:actor_rollout_ref|algorithm|data|trainer)['\"]\s?:\s?\{")
 _BESIDE = ("config.yaml", "config.yml", "config.json", "wandb_config.yaml", "training_args.json", "args.json",
@@ -44,9 +44,9 @@ def _inside(path: Path) -> dict[str, Any]:
 
 def _first(path: Path) -> Iterator[str]:
     held = 0
-    for line in islice(source.Lines(path), _MOST_LINES):
+    for line in islice(source.Lines(path), limits.MAX_HEAD_LINES):
         held += len(line)
-        if held > _MOST_CHARACTERS:
+        if held > limits.MAX_HEAD_CHARACTERS:
             return
         yield line.rstrip("\n")
 
@@ -56,7 +56,7 @@ def _dump(lines: list[str]) -> dict[str, Any]:
 
     Behind a ray prefix only lines with the same one count: other processes write in between.
     """
-    met = ((place, found) for place, line in enumerate(lines) if (found := _DUMP.search(line[:_LONGEST_DUMP])))
+    met = ((place, found) for place, line in enumerate(lines) if (found := _DUMP.search(line[: limits.MAX_DUMP])))
     for place, start in islice(met, _MOST_STARTS):  # so that a hostile log costs no more than an honest one
         kept, depth, held = [], 0, 0
         prefix = _PREFIX.match(lines[place])
@@ -66,10 +66,10 @@ def _dump(lines: list[str]) -> dict[str, Any]:
             depth += further.count("{") - further.count("}")
             held += len(further)
             kept.append(further)
-            if depth <= 0 or held > _LONGEST_DUMP:
+            if depth <= 0 or held > limits.MAX_DUMP:
                 break
         text = "\n".join(kept)
-        if depth > 0 or held > _LONGEST_DUMP:
+        if depth > 0 or held > limits.MAX_DUMP:
             continue
         try:
             return configuration.flat(ast.literal_eval(text[: text.rfind("}") + 1]))

@@ -35,7 +35,7 @@ from jax.flatten_util import ravel_pytree
 
 from bandit_lab._numerics import ordered
 from bandit_lab._root import root
-from bandit_lab.grpo import Learner, Mixture, averages, draws
+from bandit_lab.grpo import Learner, Mixture
 from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.measure.scan import AT_ONCE, first_beyond
 
@@ -772,7 +772,7 @@ def loop_of(
     horizon = max(learner.horizon, rule.horizon_for(interval))
     known, optimizer = _rule_of(rule, interval, horizon), response_of(learner.optimizer, momentum)
     assert optimizer is not None
-    given_ages = rule.whole_interval and averages(rule)
+    given_ages = rule.whole_interval and rule.averages
     return Loop(fresh, stale, known, optimizer, interval, rule.block_synchronous, given_ages), None
 
 
@@ -782,7 +782,7 @@ def no_loop(learner: Learner, interval: float) -> str | None:
     try:
         rule.period(interval)
     except ValueError as error:
-        return Reason.DRAWN if draws(rule) else str(error)
+        return Reason.DRAWN if rule.drawn else str(error)
     return Reason.NOT_LINEAR if response_of(learner.optimizer, 0.5) is None else None
 
 
@@ -790,7 +790,7 @@ def drawn_loop_of(
     learner: Learner, fresh: np.ndarray, stale: np.ndarray, momentum: float, interval: float
 ) -> tuple[Loop, int] | None:
     """(the loop of the average over ages that are drawn, how many are drawn an update); None where none are."""
-    averaged = getattr(learner.staleness, "averaged", None)
+    averaged = learner.staleness.averaged
     if averaged is None:
         return None
     rule, draws = averaged()
@@ -817,7 +817,7 @@ def unstable_intervals(
     """
     rule: Any = learner.staleness
     first = rule.smallest_interval
-    if not rule.whole_interval or averages(rule):
+    if not rule.whole_interval or rule.averages:
         return UnstableIntervals(None, None, Reason.NOT_SEARCHED)
     if rule.block_synchronous:
         loop, reason = loop_of(learner, fresh, stale, momentum, 2)

@@ -17,7 +17,7 @@ from settings import cells, own
 
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
-from bandit_lab.grpo import ESTIMATORS, OPTIMIZERS, SAMPLERS, STALENESS, Lag, Learner, MixedAges, Optimizer, draws
+from bandit_lab.grpo import ESTIMATORS, OPTIMIZERS, SAMPLERS, STALENESS, Lag, Learner, MixedAges, Optimizer
 from bandit_lab.loop import LARGEST_MAP, Reason, drawn_loop_of, loop_of, response_of, unstable_intervals
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate
 from bandit_lab.simulation import check_drift
@@ -26,7 +26,7 @@ from bandit_lab.theory.fluctuation import correlation
 ARMS = {2: (0.9, 0.1), 3: (0.85, 0.5, 0.2), 5: (0.85, 0.7, 0.45, 0.3, 0.1)}
 LOGITS = (0.0, 0.3, -0.2, 0.1, 0.4)
 WEIGHTS = (0.5, 0.2, 0.3)
-RULES = [name for name, rule in ((name, STALENESS[name]()) for name in own(STALENESS)) if not draws(rule)]
+RULES = [name for name, rule in ((name, STALENESS[name]()) for name in own(STALENESS)) if not rule.drawn]
 INTERVALS = {"ages": (1, 2, 4)}
 MOMENTUM = {"sgd": 0.5, "sgd_ema": 0.9, "nesterov": 0.7}
 EVERY = list(product(RULES, OPTIMIZERS, ESTIMATORS, SAMPLERS, ARMS))

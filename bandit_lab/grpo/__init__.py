@@ -61,8 +61,6 @@ from bandit_lab.grpo.staleness import (
     Pipeline,
     Refresh,
     Staleness,
-    averages,
-    draws,
     register_staleness,
 )
 from bandit_lab.grpo.update import (

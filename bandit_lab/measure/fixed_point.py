@@ -75,10 +75,8 @@ def _jacobian(learner: Learner, dynamics: str, theta: Array, kl_weight: Array) -
     return jax.jacfwd(lambda x: drift_of(learner, dynamics)(x, x, kl_weight))(theta)
 
 
-def find_fixed_point(
-    learner: Learner, dynamics: str, kl_weight: float, initial: np.ndarray | None = None
-) -> FixedPoint:
-    """The interior fixed point that training reaches at small learning rate, from `initial` [D] (the bandit's).
+def find_fixed_point(learner: Learner, dynamics: str, kl_weight: float) -> FixedPoint:
+    """The interior fixed point that training reaches at small learning rate from the bandit's initial parameters.
 
     The drift is integrated as a stiff differential equation (scipy LSODA), then the root is polished (MINPACK hybrj,
     Newton) in the directions that change the policy. A policy that runs to a vertex has none: the drift fades there
@@ -93,7 +91,7 @@ def find_fixed_point(
       ValueError: what `check_drift` raises.
     """
     check_drift(learner, dynamics)
-    start = np.asarray(learner.bandit.initial_parameters if initial is None else initial, float)
+    start = np.asarray(learner.bandit.initial_parameters, float)
     basis = policy_directions(learner, start)
     if not basis.shape[1]:
         policy, reward = policy_at(learner, start)

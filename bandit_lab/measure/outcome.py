@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from bandit_lab import _checks
 from bandit_lab._types import Outcome
 from bandit_lab.measure.onset import oscillates
 from bandit_lab.simulation import Summary
@@ -60,24 +59,21 @@ def share_of_lost(counts: np.ndarray) -> np.ndarray:
     return np.where(total > 0, counts[..., list(LOST)].sum(axis=-1) / np.maximum(total, 1), np.nan)
 
 
-def sampled_boundary(learning_rates: np.ndarray, lost: np.ndarray, level: float = 0.5) -> np.ndarray:
-    """Learning rate [C] at which the share of lost runs first reaches `level`, interpolated on the log.
+def sampled_boundary(learning_rates: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """Learning rate [C] at which half of the runs are lost for the first time, interpolated on the log.
 
     NaN where the grid does not bracket it.
 
     Args:
-      learning_rates: [M], rising. lost: [C, M] from `share_of_lost`. level: in (0, 1).
-
-    Raises ValueError for a level outside (0, 1).
+      learning_rates: [M], rising. lost: [C, M] from `share_of_lost`.
     """
-    _checks.require(0 < level < 1, "level", "a share in (0, 1)", level)
     lost, log_rate = np.asarray(lost), np.log(learning_rates)
-    beyond = lost >= level
+    beyond = lost >= 0.5
     first = np.argmax(beyond, axis=1)
     found = beyond.any(axis=1) & (first > 0)
     rows, before = np.arange(len(lost)), np.maximum(first - 1, 0)
     rise = np.where(found, lost[rows, first] - lost[rows, before], 1)
-    part = (level - lost[rows, before]) / rise
+    part = (0.5 - lost[rows, before]) / rise
     return np.where(found, np.exp(log_rate[before] + part * (log_rate[first] - log_rate[before])), np.nan)
 
 

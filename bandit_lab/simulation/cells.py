@@ -65,15 +65,14 @@ def prepare(
     dtype: Any,
     initial: np.ndarray | None = None,
     reference: np.ndarray | None = None,
-    common: bool = False,
 ) -> Cells:
-    """Host arrays of the right types. See `engine.run` for `initial` and `reference`; common: one name for all."""
+    """Host arrays of the right types. See `engine.run` for `initial` and `reference`."""
     count = len(np.asarray(cells.learning_rate))
     start = np.asarray(learner.bandit.initial_parameters if initial is None else initial, dtype)
     middle = np.full(count, np.nan) if reference is None else np.asarray(reference)
     return Cells(
         typed_cells(learner, cells, dtype),
-        np.zeros(count, np.uint32) if common else cell_identity(cells),
+        cell_identity(cells),
         np.broadcast_to(start, (count, start.shape[-1])),
         middle.astype(dtype),
     )

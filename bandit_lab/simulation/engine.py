@@ -68,7 +68,6 @@ def run(
     dtype: Any = np.float32,
     initial: np.ndarray | None = None,
     reference: np.ndarray | None = None,
-    common_random_numbers: bool = False,
     summary: bool = True,
     policies: bool = False,
     path: str = "auto",
@@ -87,7 +86,6 @@ def run(
       dtype: float32 or float64 (needs x64 enabled).
       initial: [D] or [C, D] parameters at step 0; default the bandit's.
       reference: [C] expected reward of the fixed point, from which overshoot is measured; default NaN.
-      common_random_numbers: give all cells the same streams (paired comparison), instead of independent ones.
       summary: keep the summary of every run; without it memory does not grow with the number of seeds.
       policies: keep the policy at the end of every run.
       path: see `route`. rng: generator of the fast path (`fast.GENERATORS`); the reference path uses `jax.random`.
@@ -104,7 +102,7 @@ def run(
     _checks.integer("first_seed", first_seed, 0)
     _checks.require(first_seed % UNIT == 0, "first_seed", f"a multiple of {UNIT} seeds", first_seed)
     cells = _checked(learner, dynamics, cells, steps, rng)
-    ready = prepare(learner, cells, dtype, initial, reference, common_random_numbers)
+    ready = prepare(learner, cells, dtype, initial, reference)
     asked = Request(
         learner, dynamics, ready, steps, seeds, dtype, first_seed, watched=summary, final=policies, threads=threads
     )

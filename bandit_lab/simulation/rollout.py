@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from bandit_lab import _checks
 from bandit_lab._types import Array
-from bandit_lab.grpo import Gradient, GradientFn, Hyper, Info, Learner, State, update
+from bandit_lab.grpo import GradientFn, Hyper, Info, Learner, State, update
 
 
 class Stride(NamedTuple):
@@ -52,7 +51,6 @@ def rollout(
     observe: Observe | None = None,
     fold: Fold | None = None,
     total: Any = None,
-    push: Array | None = None,
 ) -> Rollout:
     """Run `times` strides of `every` updates, for one seed and one setting; it is vectorised outside.
 
@@ -62,43 +60,29 @@ def rollout(
       times: strides; a plain integer where something is observed, else it may be traced.
       every: updates of a stride, which may be traced.
       observe: called once per stride. fold: called once per update, begins with `total`.
-      push: [times, D] added to the ascent direction of each update, with `every` = 1.
 
     Raises:
-      ValueError: a push with strides of several updates.
       TypeError: something is observed a traced number of times.
     """
     one_by_one = isinstance(every, int) and every == 1
-    _checks.require(push is None or one_by_one, "every", "1 with a push", every)
 
-    def one(state: State, total: Any, extra: Array | None = None) -> tuple[State, Any, Info]:
-        direction = gradient if extra is None else _pushed(gradient, extra)
-        new, info = update(learner, direction, hyper, key, state)
+    def one(state: State, total: Any) -> tuple[State, Any, Info]:
+        new, info = update(learner, gradient, hyper, key, state)
         return new, total if fold is None else fold(total, Stride(state, new, info)), info
 
-    def stride(carry: tuple[State, Any], extra: Array | None) -> tuple[tuple[State, Any], Any]:
+    def stride(carry: tuple[State, Any], _: None) -> tuple[tuple[State, Any], Any]:
         before, total = carry
         if one_by_one:
-            after, total, info = one(before, total, extra)
+            after, total, info = one(before, total)
         else:
             shapes = jax.eval_shape(one, before, total)[2]
             nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
             after, total, info = jax.lax.fori_loop(0, every, lambda _, c: one(c[0], c[1]), (before, total, nothing))
         return (after, total), None if observe is None else observe(Stride(before, after, info))
 
-    if observe is None and push is None:
+    if observe is None:
         steps = times if one_by_one else times * every
         end = jax.lax.fori_loop(0, steps, lambda _, c: one(c[0], c[1])[:2], (state, total))
         return Rollout(end[0], None, end[1])
-    end, seen = jax.lax.scan(stride, (state, total), push, length=operator.index(times))
+    end, seen = jax.lax.scan(stride, (state, total), length=operator.index(times))
     return Rollout(end[0], seen, end[1])
-
-
-def _pushed(gradient: GradientFn, push: Array) -> GradientFn:
-    """The same gradient with `push` [D] added to the ascent direction."""
-
-    def pushed(*where: Array, **clock: Array) -> Gradient:
-        clean = gradient(*where, **clock)
-        return Gradient(clean.value + push, clean.silent)
-
-    return pushed

@@ -182,14 +182,10 @@ def attracting_fixed_point(
 
 
 def settled_point(
-    signal: Signal,
-    reference: np.ndarray,
-    kl_weight: float,
-    initial: np.ndarray | None = None,
-    kl_estimator: str = "exact",
+    signal: Signal, reference: np.ndarray, kl_weight: float, initial: np.ndarray | None = None
 ) -> FixedPoint:
     """`attracting_fixed_point` where there is one. Raises ValueError where the flow ends at a vertex."""
-    point = attracting_fixed_point(signal, reference, kl_weight, initial, kl_estimator)
+    point = attracting_fixed_point(signal, reference, kl_weight, initial)
     if point is None:
         raise ValueError(f"kl_weight: expected one with an interior fixed point, got {kl_weight}")
     return point

@@ -29,7 +29,6 @@ def correlation(
     noise: Matrix,
     direction: np.ndarray,
     maps: int = 50,
-    batch_reuse: bool = False,
 ) -> Correlation | None:
     """Autocovariance of direction . x at block points, integrated time 1 + 2 sum rho_j [maps], slowest decay.
 
@@ -37,7 +36,7 @@ def correlation(
     """
     radius, steps = spectral_radius(loop, learning_rate, refresh_interval), loop.steps_per_map(int(refresh_interval))
     decay = -steps / np.log(radius) if 0 < radius < 1 else 0.0
-    stationary = stationary_covariance(loop, learning_rate, refresh_interval, noise, batch_reuse)
+    stationary = stationary_covariance(loop, learning_rate, refresh_interval, noise)
     if stationary.state is None:
         return None
     matrix, state = loop.map(learning_rate, refresh_interval), stationary.state
@@ -59,13 +58,12 @@ def spectrum(
     noise: Matrix,
     direction: np.ndarray,
     frequencies: np.ndarray,
-    batch_reuse: bool = False,
 ) -> np.ndarray | None:
     """Power spectral density [F] of direction . x at block points: sum_j c_j e^{-i w j}; mean over w is the variance.
 
     `frequencies` w [F] in radians per map. None where the loop is not stable.
     """
-    stationary = stationary_covariance(loop, learning_rate, refresh_interval, noise, batch_reuse)
+    stationary = stationary_covariance(loop, learning_rate, refresh_interval, noise)
     if stationary.state is None:
         return None
     matrix, state = loop.map(learning_rate, refresh_interval), stationary.state

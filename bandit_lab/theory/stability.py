@@ -65,19 +65,17 @@ def repels(loop: LinearLoop) -> bool:
     return bool(np.linalg.eigvals(loop.total).real.min() <= 0)
 
 
-def first_unstable_learning_rate(
-    loop: LinearLoop, refresh_interval: float, points_per_decade: int = 48, upper: float | None = None
-) -> Crossing:
+def first_unstable_learning_rate(loop: LinearLoop, refresh_interval: float, points_per_decade: int = 48) -> Crossing:
     """Smallest learning rate at which the largest multiplier reaches modulus 1 [logit^2 per reward].
 
-    Scan upwards from far below the leading-order law, then a root. `upper`: where to stop (default: 1e3 times the
-    on-policy flip of the largest norm). Value 0 with a reason if the fixed point repels on-policy; None if stable
+    Scan upwards from far below the leading-order law to 1e3 times the on-policy flip of the largest norm, then a root.
+    Value 0 with a reason if the fixed point repels on-policy; None if stable
     all the way. Raises ValueError for a bad interval.
     """
     if repels(loop):
         return Crossing(0.0, None, "the fixed point repels at every learning rate")
     loop.check_interval(refresh_interval)
-    grid = _scan_grid(loop, refresh_interval, points_per_decade, upper)
+    grid = _scan_grid(loop, refresh_interval, points_per_decade)
     beyond = Crossing(None, None, f"stable up to learning rate {grid[-1]:.6g}, the end of the scan")
     previous = grid[0]
     for chunk in np.array_split(grid, max(1, len(grid) // 16)):
@@ -95,11 +93,10 @@ def _scale(loop: LinearLoop) -> float:
     return float(max(np.linalg.norm(part, 2) for part in (loop.fresh, loop.stale, loop.total)))
 
 
-def _scan_grid(loop: LinearLoop, interval: float, points_per_decade: int, upper: float | None) -> np.ndarray:
+def _scan_grid(loop: LinearLoop, interval: float, points_per_decade: int) -> np.ndarray:
     unit = 1 / (_scale(loop) * gain(loop.momentum, loop.convention))
     low = 0.02 * (1 - loop.momentum) * unit / (interval + 1)
-    high = upper if upper is not None else 1e3 * 2 * (1 + loop.momentum) * unit
-    _checks.require(high > low, "upper", f"a learning rate above {low:.3g}", upper)
+    high = 1e3 * 2 * (1 + loop.momentum) * unit
     return np.geomspace(low, high, max(2, math.ceil(points_per_decade * math.log10(high / low))))
 
 
@@ -132,7 +129,7 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
         tilted = np.abs(np.where(np.isfinite(slow), slow.imag, 0.0)) > _REAL * np.abs(slow)
         return np.any(~np.isfinite(slow) | tilted | (slow.real < 0), axis=-1)
 
-    grid = _scan_grid(loop, refresh_interval, points_per_decade, None)
+    grid = _scan_grid(loop, refresh_interval, points_per_decade)
     start, points = 1e-4 * (1 - loop.momentum), 200
     grid = np.concatenate([np.geomspace(grid[0] * start, grid[0], points)[:-1], grid])
     previous = grid[0]

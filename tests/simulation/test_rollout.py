@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from bandit_lab.bandits import two_arm
-from bandit_lab.grpo import Gradient, Hyper, Learner, Optimizer, init, update
-from bandit_lab.simulation import mean_field, sampled
+from bandit_lab.grpo import Hyper, Learner, Optimizer, init, update
+from bandit_lab.simulation import sampled
 from bandit_lab.simulation.rollout import rollout
 
 LEARNER = Learner(two_arm((0.9, 0.2)), optimizer=Optimizer("adam"), group_size=4)
@@ -19,21 +19,16 @@ START = init(LEARNER, HYPER, jnp.array([0.2, -0.1]))
 STEPS = 12
 
 
-def by_hand(gradient, push=None):
+def by_hand(gradient):
     """(states 0..STEPS, what each update showed)."""
-    pushes = jnp.zeros((STEPS, 2)) if push is None else push
 
     @jax.jit
-    def one(state, push):
-        def direction(*where):
-            clean = gradient(*where)
-            return Gradient(clean.value + push, clean.silent)
-
-        return update(LEARNER, direction, HYPER, KEY, state)
+    def one(state):
+        return update(LEARNER, gradient, HYPER, KEY, state)
 
     states, infos = [START], []
-    for extra in pushes:
-        state, info = one(states[-1], extra)
+    for _ in range(STEPS):
+        state, info = one(states[-1])
         states.append(state)
         infos.append(info)
     return states, infos
@@ -75,14 +70,3 @@ def test_strides_are_those_of_a_plain_loop(plain, every):
     same(found.seen[3], jnp.stack([infos[i].gradient for i in lasts]))
     steps = [jnp.max(new.theta - old.theta) for old, new in pairwise(states)]
     same(found.total, (sum(info.silent for info in infos), max(steps)))
-
-
-def test_a_push_is_added_to_the_direction_of_its_own_update():
-    push = jax.random.normal(jax.random.key(1), (STEPS, 2))
-    states, infos = by_hand(mean_field(LEARNER), push)
-    where = (LEARNER, mean_field(LEARNER), HYPER, KEY, START, STEPS)
-    found = rollout(*where, observe=lambda s: s.info.gradient, push=push)
-    same(found.seen, jnp.stack([info.gradient for info in infos]))
-    same(found.state, states[-1])
-    same(rollout(*where, push=push).state, states[-1])
-    assert np.max(np.abs(rollout(*where).state.theta - states[-1].theta)) > 1e-3

@@ -12,7 +12,7 @@ drawn or averaged over, is in `ages`.
 
 from bandit_lab._registry import import_modules
 from bandit_lab.grpo.staleness.ages import DrawnAges, MixedAges
-from bandit_lab.grpo.staleness.base import STALENESS, Mixture, Staleness, averages, draws, register_staleness
+from bandit_lab.grpo.staleness.base import STALENESS, Mixture, Staleness, register_staleness
 from bandit_lab.grpo.staleness.lag import Lag
 from bandit_lab.grpo.staleness.pipeline import Pipeline
 from bandit_lab.grpo.staleness.refresh import Refresh

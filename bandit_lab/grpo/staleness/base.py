@@ -141,13 +141,3 @@ STALENESS: Registry[Staleness] = Registry(
     base=Staleness,
 )
 register_staleness = STALENESS.register
-
-
-def draws(staleness: Staleness) -> bool:
-    """True if ages are drawn."""
-    return staleness.drawn
-
-
-def averages(staleness: Staleness) -> bool:
-    """True if several policies act at once, as a `Mixture`."""
-    return staleness.averages

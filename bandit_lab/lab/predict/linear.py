@@ -31,7 +31,6 @@ from bandit_lab.grpo import (
     Temperature,
     Truncated,
     Uncorrected,
-    draws,
     resampled,
 )
 from bandit_lab.grpo.shift import weighs_groups
@@ -107,7 +106,7 @@ class LinearTheory:
     @property
     def drawn(self) -> bool:
         """Whether an age is drawn at every step."""
-        return draws(self.learner.staleness)
+        return self.learner.staleness.drawn
 
     @property
     def spectrum(self) -> np.ndarray:

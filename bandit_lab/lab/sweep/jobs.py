@@ -14,7 +14,7 @@ import numpy as np
 from bandit_lab import measure
 from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
-from bandit_lab.grpo import Hyper, Learner, draws
+from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
@@ -58,7 +58,7 @@ class Equilibrium:
         """Why its rows have no measured thresholds, or None."""
         if not self.point.exists:
             return self.point.reason
-        if draws(learner.staleness):
+        if learner.staleness.drawn:
             return Reason.DRAWN
         known = response_of(learner.optimizer, 0.5) is not None
         return None if known else _NO_MEASURE.format(learner.optimizer.convention)

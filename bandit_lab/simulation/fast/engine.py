@@ -103,7 +103,6 @@ def ensemble(
     *,
     steps: int,
     seeds: int = 1,
-    dtype: Any = np.float32,
     rng: str = DEFAULT_GENERATOR,
     threads: int = 2,
 ) -> Callable[[int], tuple[np.ndarray, np.ndarray]]:
@@ -113,7 +112,7 @@ def ensemble(
     """
     reason = unsupported_reason(learner, dynamics)
     require(reason is None, "dynamics", f"a setting that the fast path serves ({reason})", dynamics)
-    asked = Request(learner, dynamics, prepare(learner, cells, dtype), steps, seeds, dtype, threads=threads)
+    asked = Request(learner, dynamics, prepare(learner, cells, np.float32), steps, seeds, np.float32, threads=threads)
     ready = _plan(asked, "ensemble", rng)
 
     def moments(seed: int) -> tuple[np.ndarray, np.ndarray]:

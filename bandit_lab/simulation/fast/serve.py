@@ -23,7 +23,7 @@ LARGEST_PROMPTS = 64
 _MIRRORED = ("sgd", "sgd_ema", "nesterov", "adam", "adamw")  # see `two_arms`; decay shrinks the gap as each logit
 
 
-def unsupported_reason(learner: Learner, dynamics: str, generator: str = "hash") -> str | None:
+def unsupported_reason(learner: Learner, dynamics: str) -> str | None:
     """Why the reference path has to run, or None where the fast one serves."""
     staleness = learner.staleness
     if dynamics not in ("sampled", "mean_field"):

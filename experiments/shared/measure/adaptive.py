@@ -25,7 +25,7 @@ from scipy.linalg import solve_discrete_lyapunov
 from scipy.optimize import brentq
 
 from bandit_lab._types import Array
-from bandit_lab.grpo import Hyper, Learner, init
+from bandit_lab.grpo import Gradient, Hyper, Learner, State, init, update
 from bandit_lab.measure.block import (
     LinearisedBlock,
     make_block,
@@ -36,7 +36,6 @@ from bandit_lab.measure.block import (
 )
 from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.simulation import DYNAMICS
-from bandit_lab.simulation.rollout import rollout
 from experiments.shared.programs import bounded_jit
 
 _ROUNDS = 60
@@ -72,9 +71,16 @@ def _response(
 
     def block(x: Array, noise: Array) -> tuple[Array, Array]:
         start = unpack(template, unravel, x, second_moment, fixed)
-        end, gradients, _ = rollout(
-            learner, gradient, hyper, key, start, period, observe=lambda s: s.info.gradient, push=noise
-        )
+
+        def one(state: State, push: Array) -> tuple[State, Array]:
+            def pushed(*where: Array) -> Gradient:
+                clean = gradient(*where)
+                return Gradient(clean.value + push, clean.silent)
+
+            state, info = update(learner, pushed, hyper, key, state)
+            return state, info.gradient
+
+        end, gradients = jax.lax.scan(one, start, noise, length=period)
         return pack(end._replace(staleness=learner.staleness.rewind(end.staleness, period)))[0], gradients
 
     return jax.jacfwd(block, argnums=(0, 1))(x, jnp.zeros((period, learner.bandit.initial_parameters.shape[0])))

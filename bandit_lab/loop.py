@@ -215,7 +215,7 @@ def _rule_of(rule: Any, interval: float, horizon: int) -> LinearRule:
 
 
 @dataclass(frozen=True)
-class Response:
+class _Response:
     """One component of an optimiser near rest.
 
     unit: [1 + M, 1 + M] of (u, m) -> (dx, m') at learning rate 1. slope: the same as a function of the learning rate,
@@ -299,7 +299,7 @@ def _tried(optimizer: Any) -> Callable[..., tuple[np.ndarray, ...]]:
 
 
 @lru_cache(maxsize=256)
-def response_of(optimizer: Any, momentum: float) -> Response | None:
+def response_of(optimizer: Any, momentum: float) -> _Response | None:
     """The matrices of an optimiser at a momentum; None where it is not linear near rest, component by component."""
     size, rates, tried = _COMPONENTS, np.array([1.0, 2.0, 0.37]), _tried(optimizer)
     units = []
@@ -310,10 +310,10 @@ def response_of(optimizer: Any, momentum: float) -> Response | None:
         apart, scale = np.append(missing, slope - np.kron(units[-1], np.eye(size))), _LINEAR * np.abs(slope).max()
         if not (scale > 0 and np.abs(apart).max() <= scale):
             return None
-    answer, z = Response(units[0]), np.array([1.7, -1.3, 0.4 + 1.2j])
+    answer, z = _Response(units[0]), np.array([1.7, -1.3, 0.4 + 1.2j])
     for unit, rate in zip(units[1:], rates[1:], strict=True):
-        if not np.allclose(Response(unit).transfer(z), rate * answer.transfer(z), rtol=_LINEAR, atol=0):
-            return Response(units[0], lambda rate: tried(np.array([rate]), momentum)[0][0][::size, ::size])
+        if not np.allclose(_Response(unit).transfer(z), rate * answer.transfer(z), rtol=_LINEAR, atol=0):
+            return _Response(units[0], lambda rate: tried(np.array([rate]), momentum)[0][0][::size, ::size])
     return answer
 
 
@@ -338,7 +338,7 @@ class Loop:
     fresh: np.ndarray
     stale: np.ndarray
     rule: LinearRule
-    optimizer: Response
+    optimizer: _Response
     interval: float
     blocks: bool = False
     given_ages: bool = False
@@ -492,7 +492,6 @@ class Loop:
         return None if abs(turned) < 1e-12 else 2 * math.pi / abs(turned) * period
 
     def _first(self, of_mode: "Callable[[Loop], RateCrossing]") -> RateCrossing:
-        """The least of the modes' learning rates."""
         return min(map(of_mode, self.modes), key=lambda one: math.inf if one.value is None else one.value)
 
     @cached_property
@@ -504,10 +503,9 @@ class Loop:
 
     @property
     def _grid(self) -> np.ndarray:
-        """Learning rates from far below the leading order to far above the on-policy threshold."""
         scale = max(np.linalg.norm(part, 2) for part in (self.fresh, self.stale, self.fresh + self.stale))
         small = 1e-6
-        mean = Response(self.optimizer.at(np.array([small]))[0]).transfer(np.array(1.0))
+        mean = _Response(self.optimizer.at(np.array([small]))[0]).transfer(np.array(1.0))
         unit = small / (scale * abs(float(mean)))
         low, high = 0.02 * unit / (self.interval + 1), 1e6 * unit
         return np.geomspace(low, high, math.ceil(_PER_DECADE * math.log10(high / low)))
@@ -672,19 +670,19 @@ class Loop:
             points *= 4
         return round(r - float(jumps.sum()) / np.pi)
 
-    def spread(self, rate: float, noise: np.ndarray, reuse: bool = False) -> "Spread":
+    def spread(self, rate: float, noise: np.ndarray, reuse: bool = False) -> "_Spread":
         """The stationary fluctuation under gradient noise of covariance `noise` [R, R] per update of one policy.
 
         Discrete Lyapunov equation of the period's map. Noise enters through the optimiser's input, a new draw at every
         step, or with `reuse` one draw for the whole period; `LinearRule.noise` is what averaging over policies leaves.
         """
         if reuse and not self.blocks:
-            return Spread(None, None, None, Reason.NO_BLOCKS)
+            return _Spread(None, None, None, Reason.NO_BLOCKS)
         if self.size > LARGEST_MAP:
-            return Spread(None, None, None, Reason.TOO_LARGE)
+            return _Spread(None, None, None, Reason.TOO_LARGE)
         whole, r = self.maps(np.array([rate]))[0], len(self.fresh)
         if not abs(ordered(whole)[0]) < 1:
-            return Spread(None, None, None, Reason.UNSTABLE)
+            return _Spread(None, None, None, Reason.UNSTABLE)
         optimizer, n = self.optimizer.at(np.array([rate])), len(whole)
         entry = np.zeros((n, r))
         entry[: optimizer.shape[1] * r] = np.kron(optimizer[0, :, :1], np.eye(r))
@@ -708,10 +706,10 @@ class Loop:
 
         state, _ = through(np.zeros((n, n)))
         state = _lyapunov(whole, state)
-        return Spread(through(state)[1], state, whole)
+        return _Spread(through(state)[1], state, whole)
 
 
-class Spread(NamedTuple):
+class _Spread(NamedTuple):
     """Covariance [R, R] of x, mean over a period; of the state [n, n] at its start, and its map; or why not."""
 
     average: np.ndarray | None

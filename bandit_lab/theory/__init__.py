@@ -2,7 +2,7 @@
 
     conventions      heavy ball, EMA, Nesterov; the sums of one block; mean age of the policy used
     oscillator       mass, damping, stiffness, regime, response as one smooth formula
-    discrete         exact on-policy trajectory and its two poles
+    discrete         the two poles on policy
     thresholds       leading order, exact threshold and oscillation onset for refresh, lag, pipeline (one stiffness)
     block_map        the linear map of one block for any fresh/stale matrices
     stability        multipliers, first unstable learning rate or interval, islands, onset; steps per cycle of a mode

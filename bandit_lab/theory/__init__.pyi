@@ -20,13 +20,11 @@ from .collapse import (
 from .conventions import (
     CONVENTIONS as CONVENTIONS,
     MODELS as MODELS,
-    as_convention as as_convention,
     block_sums as block_sums,
     gain as gain,
     mean_age as mean_age,
 )
 from .discrete import (
-    fastest_update as fastest_update,
     poles as poles,
 )
 from .fixed_points import (

@@ -13,7 +13,7 @@ N steps with u held fixed give w -> m w + gain S u and x -> x + a w + gain P u, 
 gain = 1 - mu for `ema`, else 1. Everything that the linear theory needs is in m, S, a, P.
 """
 
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from bandit_lab import _checks
 
@@ -21,11 +21,6 @@ Convention = Literal["heavy_ball", "ema", "nesterov"]
 Model = Literal["refresh", "lag", "pipeline", "random"]
 CONVENTIONS: tuple[str, ...] = ("heavy_ball", "ema", "nesterov")
 MODELS: tuple[str, ...] = ("refresh", "lag", "pipeline")
-
-
-def as_convention(name: str) -> Convention:
-    """`name` as a momentum convention, for callers that hold a text. Raises ValueError for another one."""
-    return cast(Convention, _checks.choice("convention", name, CONVENTIONS))
 
 
 _SUMMED = 256

@@ -17,7 +17,7 @@ from bandit_lab.theory.ages import (
 )
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.conventions import CONVENTIONS, MODELS, block_sums, mean_age
-from bandit_lab.theory.discrete import fastest_update, poles
+from bandit_lab.theory.discrete import poles
 from bandit_lab.theory.fluctuation import correlation, spectrum
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
@@ -233,22 +233,6 @@ def test_poles_and_the_time_constant_are_those_of_the_steps(convention):
     np.testing.assert_allclose(*(np.poly(pair).real for pair in pairs), atol=1e-12)
     slow = steps.multipliers(1e-5)[0].real
     assert -1 / np.log(slow) == pytest.approx(time_constant(1.0, 1e-5, 0.8, convention), rel=1e-3)
-
-
-@pytest.mark.parametrize("convention", ["heavy_ball", "ema"])
-def test_the_fastest_update_is_that_of_the_steps(convention):
-    kappa, momentum = 0.002 / (0.1 if convention == "ema" else 1.0), 0.9
-    steps, memory, moved = scalar("lag", convention, 0, momentum), None, []
-    memory = np.zeros((steps.size, 1))
-    memory[1] = 1.0
-    for _ in range(200):
-        after = steps.step(memory, 0, kappa)
-        moved.append(memory[1, 0] - after[1, 0])
-        memory = after
-    predicted = fastest_update(kappa, momentum, convention)
-    assert abs(int(np.argmax(moved)) + 1 - predicted) <= 1
-    slow, fast = steps.multipliers(kappa)[:2].real
-    assert predicted == pytest.approx(np.log(np.log(fast) / np.log(slow)) / np.log(slow / fast), rel=1e-6)
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)

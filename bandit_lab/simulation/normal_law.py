@@ -6,6 +6,7 @@ law of every arm is cut where the advantage says, and each part is integrated by
 advantage that does not say it keeps the nodes of the bandit, if eight times as many of them agree (`check_nodes`).
 """
 
+import math
 from typing import Any
 
 import jax
@@ -39,14 +40,15 @@ def nodes_of(learner: Learner, policy: Array) -> tuple[Array, Array]:
 
     def one(share: Array, means: Array, stds: Array) -> tuple[Array, Array]:
         cut, advantage = rule.in_normal_group(share, means, stds)
-        edge = jnp.clip((cut - means) / stds, -FAR, FAR)[:, None]
+        edge = jnp.clip((jnp.asarray(cut, policy.dtype) - means) / stds, -FAR, FAR)[:, None]
         half = jnp.repeat(jnp.concatenate([edge + FAR, FAR - edge], axis=1) / 2, NODES, axis=1)
         middle = jnp.repeat(jnp.concatenate([edge - FAR, FAR + edge], axis=1) / 2, NODES, axis=1)
         z = middle + half * jnp.tile(points, 2)
-        chance = half * jnp.tile(widths, 2) * jnp.exp(-z * z / 2) / np.sqrt(2 * np.pi)
+        chance = half * jnp.tile(widths, 2) * jnp.exp(-z * z / 2) / math.sqrt(2 * math.pi)
         return chance, advantage(means[:, None] + stds[:, None] * z)
 
-    return jax.vmap(one)(policy, learner.bandit.law.means, jnp.asarray(learner.bandit.normal_stds, policy.dtype))
+    law = (learner.bandit.law.means, learner.bandit.normal_stds)
+    return jax.vmap(one)(policy, *(jnp.asarray(part, policy.dtype) for part in law))
 
 
 def check_nodes(learner: Learner) -> None:

@@ -127,11 +127,11 @@ def rewards(name: str, values: Any, length: int | None = None) -> tuple[float, .
     return result
 
 
-def choice(name: str, value: Any, known: Sequence[str] | Iterable[str]) -> str:
-    """`value` if it is one of `known`. Raises ValueError that lists the known names, with the nearest, otherwise."""
-    known = list(known)
-    if value not in known:
-        raise ValueError(f"{name}: expected {one_of(str(value), known)}, got {value!r}")
+def choice(name: str, value: Any, choices: Sequence[str] | Iterable[str]) -> str:
+    """`value` if it is one of `choices`. Raises ValueError that lists the known names, with the nearest, otherwise."""
+    choices = list(choices)
+    if value not in choices:
+        raise ValueError(f"{name}: expected {one_of(str(value), choices)}, got {value!r}")
     return str(value)
 
 
@@ -156,23 +156,23 @@ def _is_own(file: str) -> bool:
     return path.suffix == ".py" and "site-packages" not in path.parts and _PACKAGE not in path.resolve().parents
 
 
-def nearest(word: str, known: Iterable[str]) -> str | None:
+def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The known name that `word` is likely to mean, or None. The last part of a dotted name is enough."""
-    names, plain = list(known), word.replace("-", "_")
+    names, plain = list(choices), word.replace("-", "_")
     same = [name for name in names if name.rpartition(".")[2] == plain]
     meant = [name for name in names if word in MEANT.get(name, ())]
     return next(iter([*same, *meant, *difflib.get_close_matches(plain.lower(), names, n=1)]), None)
 
 
-def one_of(word: str, known: Iterable[str]) -> str:
+def one_of(word: str, choices: Iterable[str]) -> str:
     """`one of momentum, seeds (did you mean seeds?)`."""
-    names = list(known)
+    names = list(choices)
     return f"one of {', '.join(names)}{did_you_mean(word, names)}"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """` (did you mean momentum?)`, or "" where no known name is near."""
-    name = nearest(word, known)
+    name = nearest(word, choices)
     return f" (did you mean {name}?)" if name else ""
 
 

@@ -147,9 +147,9 @@ def log1p(x: Array) -> Array:
         return jnp.log1p(x)
     one_more = 1 + x
     whole, f = _parts(one_more)
-    found = _log_of(whole, jnp.where(whole == 0, x, f))  # f has lost the last digits of a small x
+    logarithm = _log_of(whole, jnp.where(whole == 0, x, f))  # f has lost the last digits of a small x
     beyond = jnp.where(one_more == 0, -jnp.inf, jnp.where(one_more > 0, one_more, jnp.nan))
-    return jnp.where((one_more > 0) & (one_more < jnp.inf), found, beyond)
+    return jnp.where((one_more > 0) & (one_more < jnp.inf), logarithm, beyond)
 
 
 def _parts(x: Array) -> tuple[Array, Array]:

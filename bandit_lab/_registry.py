@@ -106,11 +106,11 @@ class Registry(Generic[T]):
             list of numbers, text, true or false), what the builder raises, or a variant that lacks what its kind needs.
             Of a variant from outside the package also whatever else its builder raises.
         """
-        known = self.defaults(name)
+        defaults = self.defaults(name)
         for key in options:
-            _checks.require(bool(known), self.option(name, key), f"no options of {name}", options[key])
-            _checks.choice(self.option(name, key), key, known)
-        for key, default in known.items():
+            _checks.require(bool(defaults), self.option(name, key), f"no options of {name}", options[key])
+            _checks.choice(self.option(name, key), key, defaults)
+        for key, default in defaults.items():
             given = key in options or default is not inspect.Parameter.empty
             _checks.require(given, self.option(name, key), "a value", None)
             if key in options:
@@ -132,8 +132,8 @@ class Registry(Generic[T]):
         try:
             return self[name](**options)
         except Exception as error:
-            said = isinstance(error, ValueError) and ": expected " in str(error)
-            if said or not self.is_outside(name):
+            like_ours = isinstance(error, ValueError) and ": expected " in str(error)
+            if like_ours or not self.is_outside(name):
                 raise
             where, got = f"{self.kind} {name}, {place_of(self[name])}", _checks.described(error)
             raise ValueError(f"{where}: expected one built from its options, got {got}") from error

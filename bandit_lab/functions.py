@@ -370,10 +370,10 @@ def explore(
     given["open"] = open and run_dir is not None
     with _working(given) as stack:
         plan = command.prepare(*_settings("explore", given, stack))
-        found = command.made(plan)
+        page = command.made(plan)
         if run_dir is not None:
-            command.write(plan, found)
-        return found
+            command.write(plan, page)
+        return page
 
 
 def load(folder: Folder) -> Result:
@@ -398,21 +398,21 @@ def load(folder: Folder) -> Result:
 
 def _called(kind: type[D], command: str, given: Mapping[str, Any]) -> D:
     """A command's result; with `run_dir` written as the command writes it. Nothing is printed."""
-    found: Result
+    result: Result
     with _working(given) as stack, contextlib.redirect_stdout(io.StringIO()):
         settings, explicit = _settings(command, given, stack)
         module: Any = COMMANDS[command].load()
         if given["run_dir"] is None and not COMMANDS[command].writes:
-            found = module.compute(module.prepare(settings, explicit), Progress(quiet=True))
+            result = module.compute(module.prepare(settings, explicit), Progress(quiet=True))
         else:
             folder = given["run_dir"]
             if folder is None:  # chunks of a sweep lie on a disk
                 folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bandit_lab_"))
             folder = Path(folder)
             plan = runner.checked(command, settings, explicit, folder)
-            made = runner.perform(command, plan, RunFolder(folder), Progress(quiet=True))
-            found = runner.loaded(command, folder) if made is None else made
-    return kind(**{one.name: getattr(found, one.name) for one in fields(found)})
+            performed = runner.perform(command, plan, RunFolder(folder), Progress(quiet=True))
+            result = runner.loaded(command, folder) if performed is None else performed
+    return kind(**{one.name: getattr(result, one.name) for one in fields(result)})
 
 
 @contextlib.contextmanager
@@ -438,14 +438,14 @@ def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStac
     defaults = schema()
     values: dict[str, Any] = {}
     explicit = set()
-    known = {one.name: one for one in fields(schema)}
+    entries = {one.name: one for one in fields(schema)}
     for name, value in given.items():
         if value is None:
             continue
         if name in CHOICES:
             alone = given.get("run_dir") is None
             values[name] = _variant(name, value, stack, getattr(defaults, name)["name"], alone)
-        elif isinstance(value, Mapping) and is_dataclass(factory := known[name].default_factory):
+        elif isinstance(value, Mapping) and is_dataclass(factory := entries[name].default_factory):
             for key in value:
                 _checks.choice(name, key, [one.name for one in fields(factory)])
             values[name] = factory(**{key: _plain(f"{name}.{key}", one) for key, one in value.items()})
@@ -469,9 +469,9 @@ def _variant(kind: str, value: Any, stack: contextlib.ExitStack, default: str, a
         name = options.get("name", default)
         named = isinstance(name, str) and name.isidentifier()
         _checks.require(named, kind, "a variant's name, or a dictionary with name and options", name)
-        known: dict[str, Any] = {"options": {}} if kind == "optimizer" else {}
-        known |= plugins.settings_of(registry, name) if name in registry else {}
-        return {"name": name} | known | {key: _plain(f"{kind}.{key}", one) for key, one in options.items()}
+        settings: dict[str, Any] = {"options": {}} if kind == "optimizer" else {}
+        settings |= plugins.settings_of(registry, name) if name in registry else {}
+        return {"name": name} | settings | {key: _plain(f"{kind}.{key}", one) for key, one in options.items()}
     for name in registry:
         if registry[name] is value:
             return plugins.settings_of(registry, name)
@@ -480,10 +480,10 @@ def _variant(kind: str, value: Any, stack: contextlib.ExitStack, default: str, a
     serves = bool(registry.needs) and not isinstance(value, type) and {*registry.needs} <= {*dir(value)}
     _checks.require(serves, kind, "a variant's name, a dictionary with name and options, or an object", value)
     _checks.require(alone, kind, "the name of a registered variant beside run_dir", value)
-    made = _in_double(value) if kind == "bandit" else value
+    variant = _in_double(value) if kind == "bandit" else value
 
     def builder() -> Any:
-        return made
+        return variant
 
     builder.__module__, builder.__wrapped__ = type(value).__module__, type(value)  # type: ignore[attr-defined]
     builder.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
@@ -518,5 +518,5 @@ def _in_double(bandit: Any) -> Any:
 
     if bandit.reference_log_policy.dtype == np.float64:
         return bandit
-    made = jax.tree.map(lambda leaf: jax.numpy.asarray(_plain("bandit", leaf)), bandit)
-    return replace(made, reference_log_policy=jax.nn.log_softmax(made.reference_log_policy))
+    double = jax.tree.map(lambda leaf: jax.numpy.asarray(_plain("bandit", leaf)), bandit)
+    return replace(double, reference_log_policy=jax.nn.log_softmax(double.reference_log_policy))

@@ -48,8 +48,8 @@ def _guarded(command: str, rest: list[str]) -> int:
     except KeyboardInterrupt:  # `interruptible` has said so
         return INTERRUPTED
     except Stopped as error:
-        code, told = (INCOMPLETE, f"{error}") if error.ended else (INTERRUPTED, f"{error}, no finished run")
-        return _complain(who, f"{told}; {_again(job, rest, error.ended)}", code)
+        code, message = (INCOMPLETE, f"{error}") if error.ended else (INTERRUPTED, f"{error}, no finished run")
+        return _complain(who, f"{message}; {_again(job, rest, error.ended)}", code)
     except Exception as error:
         text = one_line(error, command)
         if text is None and plugins.named(rest):
@@ -68,10 +68,10 @@ def _again(job: "_Job", rest: list[str], ended: bool = False) -> str:
     """`run it again with: ...`; overwrite=true where all of a run that `ended` is made anew, as it is in its folder,
     and not where it would throw away what is finished."""
     continues = COMMANDS[job.command].continues
-    kept = [argument for argument in rest if not argument.startswith("overwrite=")]
-    if job.folder is not None and not any(one.startswith("run_dir=") for one in kept):
-        kept = [*kept, f"run_dir={job.folder}"]
-    again = shlex.join(kept if continues or not ended else [*kept, "overwrite=true"])
+    arguments = [argument for argument in rest if not argument.startswith("overwrite=")]
+    if job.folder is not None and not any(one.startswith("run_dir=") for one in arguments):
+        arguments = [*arguments, f"run_dir={job.folder}"]
+    again = shlex.join(arguments if continues or not ended else [*arguments, "overwrite=true"])
     what = "what is finished is kept, continue it" if continues else "run it again"
     return f"{what} with: python -m bandit_lab {job.command} {again}".rstrip()
 

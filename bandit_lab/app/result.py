@@ -50,19 +50,19 @@ class Value:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        known = self.value.item() if isinstance(self.value, np.generic) else self.value
-        object.__setattr__(self, "value", known)
-        if known is not None and not (isinstance(known, int | float) and math.isfinite(known)):
-            raise ValueError(f"value: expected a finite number, or None with the reason, got {known!r}")
-        if (known is None) != bool(self.reason):
+        scalar = self.value.item() if isinstance(self.value, np.generic) else self.value
+        object.__setattr__(self, "value", scalar)
+        if scalar is not None and not (isinstance(scalar, int | float) and math.isfinite(scalar)):
+            raise ValueError(f"value: expected a finite number, or None with the reason, got {scalar!r}")
+        if (scalar is None) != bool(self.reason):
             raise ValueError(f"reason: expected one if and only if there is no value, got {self.reason!r}")
 
     @classmethod
     def of(cls, number: object, reason: str, unit: str = "") -> Self:
         """A finite number as it is; anything else (None, NaN, infinity) as absent for this reason."""
-        known: Any = number.item() if isinstance(number, np.generic) else number
-        there = isinstance(known, int | float) and math.isfinite(known)
-        return cls(known, unit) if there else cls.absent(reason, unit)
+        scalar: Any = number.item() if isinstance(number, np.generic) else number
+        there = isinstance(scalar, int | float) and math.isfinite(scalar)
+        return cls(scalar, unit) if there else cls.absent(reason, unit)
 
     @classmethod
     def absent(cls, reason: str, unit: str = "") -> Self:
@@ -162,8 +162,8 @@ class _Named(dict[str, Any]):
     """A dictionary whose keys are attributes too. A key that is named like a method of dictionaries is a subscript."""
 
     def __missing__(self, name: str) -> Any:
-        known = f"one of {', '.join(self) or 'none'}{did_you_mean(str(name), self)}"
-        raise KeyError(f"result: expected {known}, got {name!r}")
+        expected = f"one of {', '.join(self) or 'none'}{did_you_mean(str(name), self)}"
+        raise KeyError(f"result: expected {expected}, got {name!r}")
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -224,8 +224,8 @@ class Result:
 
     @cached_property
     def _content(self) -> _Named:
-        found: _Named = _parts(self.to_dict())
-        return found
+        content: _Named = _parts(self.to_dict())
+        return content
 
     def to_dict(self) -> dict[str, Any]:
         """Content of `summary.json`."""

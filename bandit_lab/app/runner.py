@@ -34,9 +34,9 @@ def _settings_from(command: str, config: Any) -> Any:
     from omegaconf import OmegaConf
 
     with bad_input():
-        known = SCHEMAS[command].__dataclass_fields__
+        entries = SCHEMAS[command].__dataclass_fields__
         for key in config:
-            _checks.require(key in known, str(key), f"a setting of {command} (see --help)", config[key])
+            _checks.require(key in entries, str(key), f"a setting of {command} (see --help)", config[key])
     return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
 
 
@@ -64,14 +64,14 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
             plan = checked(command, settings, explicit, folder)
             if not COMMANDS[command].reads:
                 store.create_folder(folder)
-        made = perform(command, plan, store.RunFolder(folder), Progress(settings.quiet))
+        outcome = perform(command, plan, store.RunFolder(folder), Progress(settings.quiet))
     except OSError as error:
         if error.errno not in DISK:
             raise
         raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
-    say(str(made if isinstance(made, Path) else folder))
-    if isinstance(made, Result) and made.incomplete:
-        raise Stopped(made.incomplete, ended=True)
+    say(str(outcome if isinstance(outcome, Path) else folder))
+    if isinstance(outcome, Result) and outcome.incomplete:
+        raise Stopped(outcome.incomplete, ended=True)
 
 
 def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress) -> Any:

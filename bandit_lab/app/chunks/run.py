@@ -111,14 +111,14 @@ def run_chunks(
     for done in range(report.found):
         progress(done + 1, len(chunks))
     tried = attempts([chunks[index] for index in missing], [report.keys[index] for index in missing])
-    for settled, (place, found) in enumerate(tried, start=report.found + 1):
+    for settled, (place, outcome) in enumerate(tried, start=report.found + 1):
         index = missing[place]
-        if found.reason is None:
-            store.save(report.keys[index], found.arrays)
+        if outcome.reason is None:
+            store.save(report.keys[index], outcome.arrays)
             report.computed, report.size = report.computed + 1, report.size + chunks[index].size
         else:
-            report.failed[index] = found.reason
-        report.seconds += found.seconds
+            report.failed[index] = outcome.reason
+        report.seconds += outcome.seconds
         progress(settled, len(chunks))
     return report
 

@@ -54,10 +54,10 @@ def opened(path: Path) -> "xarray.Dataset":
     import xarray
 
     try:
-        told = [json.loads(file.read_bytes()) for file in path.rglob(".z*")]
+        metadata = [json.loads(file.read_bytes()) for file in path.rglob(".z*")]
     except (ValueError, RecursionError):
-        told = []
-    safe = bool(told) and "pickle" not in str(told).lower()
+        metadata = []
+    safe = bool(metadata) and "pickle" not in str(metadata).lower()
     _checks.require(safe, "store", "a zarr store of format 2 that unpickles nothing, as this program writes", path)
     return xarray.open_zarr(path, chunks=None, zarr_format=2)
 

@@ -35,8 +35,8 @@ NEW, BEGUN, FINISHED = "new", "begun", "finished"
 
 def manifest_of(folder: Path) -> dict[str, Any] | None:
     """The manifest of a finished run of this program, or None."""
-    found = read_json(folder / MANIFEST)
-    return found if found is not None and {"command", "bandit_lab"} <= set(found) else None
+    manifest = read_json(folder / MANIFEST)
+    return manifest if manifest is not None and {"command", "bandit_lab"} <= set(manifest) else None
 
 
 def settings_in(folder: Path) -> dict[str, Any]:
@@ -78,9 +78,9 @@ def check_folder(path: Path, overwrite: bool, continues: bool = False) -> None:
 
 def _check_manifest(path: Path) -> None:
     """Raise ValueError where there is a manifest that cannot be read: what the run was is then not known."""
-    known = manifest_of(path) is not None or not (path / MANIFEST).exists()
+    readable = manifest_of(path) is not None or not (path / MANIFEST).exists()
     expected = f"a {MANIFEST} that can be read, or overwrite=true, which computes the run anew"
-    _checks.require(known, "run_dir", expected, f"a damaged one in {path}")
+    _checks.require(readable, "run_dir", expected, f"a damaged one in {path}")
 
 
 def create_folder(path: Path) -> None:
@@ -121,7 +121,7 @@ def _differing(one: object, other: object, prefix: str = "") -> list[str]:
     if not (isinstance(one, dict) and isinstance(other, dict)):
         return [] if one == other else [prefix.rstrip(".") or "everything"]
     names = sorted({*one, *other})
-    return [found for name in names for found in _differing(one.get(name), other.get(name), f"{prefix}{name}.")]
+    return [entry for name in names for entry in _differing(one.get(name), other.get(name), f"{prefix}{name}.")]
 
 
 class RunFolder:
@@ -214,7 +214,7 @@ def _manifest(
     import jax
 
     device = jax.devices()[0]
-    kept = {key: value for key, value in settings.items() if key not in NOT_HASHED}
+    hashed = {key: value for key, value in settings.items() if key not in NOT_HASHED}
     return {
         "command": command,
         "bandit_lab": __version__,
@@ -226,7 +226,7 @@ def _manifest(
         or "float64 (mean field, boundaries, optimisers that divide), float32 (other sampled runs)",
         "seed": settings.get("seed"),
         "block_width": width,
-        "config_hash": hash_of(plain({"settings": kept, "width": width})),
+        "config_hash": hash_of(plain({"settings": hashed, "width": width})),
         **{f"{name}_seconds": round(value, 3) for name, value in seconds.items()},
         "peak_memory_bytes": peak_memory_bytes(),
     }

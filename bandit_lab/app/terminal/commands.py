@@ -132,7 +132,7 @@ def help_of(name: str) -> str:
         default = entry.metadata.get("variant") or json.dumps(usual).replace('"', "")
         unit = f" [{entry.metadata['unit']}]" if entry.metadata["unit"] not in ("", "group") else ""
         names = entry.metadata.get("names") or NAMES.get(key, ())
-        told = f"{entry.metadata['help']}{unit}{': ' if names else ''}{', '.join(names)}"
-        lines += textwrap.wrap(told, WIDTH, initial_indent=f"  {f'{key}={default} ':<30}",
+        text = f"{entry.metadata['help']}{unit}{': ' if names else ''}{', '.join(names)}"
+        lines += textwrap.wrap(text, WIDTH, initial_indent=f"  {f'{key}={default} ':<30}",
                                subsequent_indent=" " * 32, break_on_hyphens=False)  # fmt: skip
     return "\n".join(lines)

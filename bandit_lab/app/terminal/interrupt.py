@@ -63,13 +63,13 @@ class _Words:
     """The last words, said once by whichever thread comes first."""
 
     def __init__(self, last_words: Callable[[], str]) -> None:
-        self.text, self.lock, self.said = last_words, threading.Lock(), False
+        self.text, self.lock, self.spoken = last_words, threading.Lock(), False
 
     def say(self, how: Callable[[str], object] = tell) -> None:
         """Say them; while the other thread does, wait: it may end the process."""
         with self.lock:
-            if not self.said:
-                self.said = True
+            if not self.spoken:
+                self.spoken = True
                 how(f"{_SHOW_CURSOR if sys.stderr.isatty() else ''}{self.text()}")
 
     @contextlib.contextmanager

@@ -80,8 +80,8 @@ class Progress:
                 with self._bar() as bar:
                     task = bar.add_task(name, total=None)
                     yield lambda done, total: bar.update(task, completed=done, total=total)
-                    known = bar.tasks[task].total or 1
-                    bar.update(task, completed=known, total=known)
+                    whole = bar.tasks[task].total or 1
+                    bar.update(task, completed=whole, total=whole)
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
@@ -145,8 +145,8 @@ def _is_from_config(error: BaseException) -> bool:
     from hydra.errors import HydraException, OverrideParseException, SearchPathException
     from omegaconf.errors import OmegaConfBaseException
 
-    known = (HydraException, OverrideParseException, SearchPathException, OmegaConfBaseException)
-    return isinstance(error, known)
+    kinds = (HydraException, OverrideParseException, SearchPathException, OmegaConfBaseException)
+    return isinstance(error, kinds)
 
 
 def _from_hydra(error: BaseException, command: str) -> str:
@@ -180,9 +180,9 @@ def _from_hydra(error: BaseException, command: str) -> str:
 
 def _options(chosen: Any, group: str, word: str) -> str:
     """What can be set of the chosen variant: the keys of its mapping."""
-    known = [str(key) for key in chosen or ()]
-    options = [key for key in known if key != "name"]
-    name = f"{group}={chosen.get('name')}" if "name" in known else group
+    keys = [str(key) for key in chosen or ()]
+    options = [key for key in keys if key != "name"]
+    name = f"{group}={chosen.get('name')}" if "name" in keys else group
     near = did_you_mean(word, options) or f" ({', '.join(options)})"
     return f"an option of {name}{near}" if options else f"no options of {name}"
 

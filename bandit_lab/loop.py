@@ -121,14 +121,14 @@ class LinearRule(NamedTuple):
         if self.shares is not None:
             return np.array([np.arange(len(self.shares)) @ self.shares])
         steps, state = [one for one, count in self.runs for _ in range(count)], np.zeros(self.memory)
-        found: list[float] = []
+        mean_ages: list[float] = []
         for _ in range(3 + self.memory // self.period):
-            found.clear()
+            mean_ages.clear()
             for at, one in enumerate(steps):
                 acting, *state = one @ np.append(at, state)
-                found.append(at - acting)
+                mean_ages.append(at - acting)
             state = np.asarray(state) - self.period  # the next period counts from 0 again
-        return np.round(found, 9)
+        return np.round(mean_ages, 9)
 
 
 def _floats(tree: Any) -> tuple[jax.Array, Callable[[Any], Any]]:
@@ -513,10 +513,10 @@ class Loop:
     def _scanned(self) -> RateCrossing:
         if self.size > LARGEST_MAP:
             return RateCrossing(None, None, Reason.TOO_LARGE)
-        found = first_beyond(lambda rates: ordered(self.maps(rates))[:, 0], self._grid)
-        if found is None:
+        crossing = first_beyond(lambda rates: ordered(self.maps(rates))[:, 0], self._grid)
+        if crossing is None:
             return RateCrossing(None, None, Reason.STABLE)
-        rate, multiplier = found
+        rate, multiplier = crossing
         return RateCrossing(rate, _kind_of(multiplier)) if rate else RateCrossing(0.0, None, Reason.REPELS)
 
     def _inverse(self, z: np.ndarray, aged: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
@@ -548,14 +548,14 @@ class Loop:
         values = self._inverse(np.exp(1j * angles), aged)
         turns = np.flatnonzero(np.sign(values.imag[:-1]) * np.sign(values.imag[1:]) < 0)
         reach = np.maximum(values.real[turns], values.real[turns + 1])
-        found: list[tuple[float, Kind]] = []
+        crossings: list[tuple[float, Kind]] = []
         for i in turns[(reach > 0) & (reach > 0.5 * reach.max(initial=0))]:
             angle = root(lambda angle: at(angle).imag, angles[i], angles[i + 1])
-            found.append((1 / at(angle).real, "neimark_sacker"))
+            crossings.append((1 / at(angle).real, "neimark_sacker"))
         flip = complex(self._inverse(np.array(-1.0), self._aged(np.array(-1.0))))
         if flip.real > 0 and abs(flip.imag) <= 1e-6 * flip.real:
-            found.append((1 / flip.real, "flip"))
-        positive = [one for one in found if one[0] > 0]
+            crossings.append((1 / flip.real, "flip"))
+        positive = [one for one in crossings if one[0] > 0]
         return RateCrossing(*min(positive)) if positive else RateCrossing(None, None, Reason.STABLE)
 
     @cached_property
@@ -768,10 +768,10 @@ def loop_of(
     if (reason := no_loop(learner, interval)) is not None:
         return None, reason
     horizon = max(learner.horizon, rule.horizon_for(interval))
-    known, optimizer = _rule_of(rule, interval, horizon), response_of(learner.optimizer, momentum)
+    linear_rule, optimizer = _rule_of(rule, interval, horizon), response_of(learner.optimizer, momentum)
     assert optimizer is not None
     given_ages = rule.whole_interval and rule.averages
-    return Loop(fresh, stale, known, optimizer, interval, rule.block_synchronous, given_ages), None
+    return Loop(fresh, stale, linear_rule, optimizer, interval, rule.block_synchronous, given_ages), None
 
 
 def no_loop(learner: Learner, interval: float) -> str | None:

@@ -182,9 +182,9 @@ def floquet_threshold(
     _checks.require(0 < low < high, "low", f"a learning rate in (0, {high:g})", low)
     scan = _Scan(block, lambda rate: make_block(learner, dynamics, hyper._replace(learning_rate=rate), **options))
     grid = np.geomspace(low, high, max(2, math.ceil(_POINTS_PER_DECADE * math.log10(high / low))))
-    found = first_beyond(scan, grid)
-    if found is not None:
-        rate, top = found
+    crossing = first_beyond(scan, grid)
+    if crossing is not None:
+        rate, top = crossing
         angle = abs(np.angle(top))
         cycle = 2 * math.pi * block.period / angle if rate and angle > _REAL else math.inf
         reason = None if rate else f"unstable at {grid[0]:.3g} already"

@@ -70,11 +70,11 @@ def sampled_boundary(learning_rates: np.ndarray, lost: np.ndarray) -> np.ndarray
     lost, log_rate = np.asarray(lost), np.log(learning_rates)
     beyond = lost >= 0.5
     first = np.argmax(beyond, axis=1)
-    found = beyond.any(axis=1) & (first > 0)
+    crosses = beyond.any(axis=1) & (first > 0)
     rows, before = np.arange(len(lost)), np.maximum(first - 1, 0)
-    rise = np.where(found, lost[rows, first] - lost[rows, before], 1)
+    rise = np.where(crosses, lost[rows, first] - lost[rows, before], 1)
     part = (0.5 - lost[rows, before]) / rise
-    return np.where(found, np.exp(log_rate[before] + part * (log_rate[first] - log_rate[before])), np.nan)
+    return np.where(crosses, np.exp(log_rate[before] + part * (log_rate[first] - log_rate[before])), np.nan)
 
 
 def count_outcomes(codes: np.ndarray) -> dict[str, int]:

@@ -59,14 +59,14 @@ def enumerated_group(learner: Learner) -> GradientFn:
     advantage = counted_advantages(learner.advantage, size)(law.values, by_value)  # [M, U]
     advantage = jnp.take_along_axis(advantage, values, axis=1)  # [M, G]
     drops = learner.advantage.drops_silent
-    kept = ~np.all(values == values[:, :1], axis=1) if drops else np.ones(len(values), bool)
+    not_silent = ~np.all(values == values[:, :1], axis=1) if drops else np.ones(len(values), bool)
     on_arm = arms[:, :, None] == np.arange(num_arms)  # [M, G, K]
 
     def gradient(key: Array, kl_weight: Array, theta: Array, behaviour: Array) -> Gradient:
         policy, shift = shift_of(learner, theta, behaviour)
         joint = policy[..., None] * law.probabilities
         chance = jnp.exp(log_ways.astype(theta.dtype) + log_of_powers(joint.reshape(len(joint), 1, -1), counts))
-        chance = jnp.where(kept, chance, 0) / policy.shape[0]  # [X, M]
+        chance = jnp.where(not_silent, chance, 0) / policy.shape[0]  # [X, M]
         alive = jnp.sum(chance)
         chance = chance / jnp.where(alive > 0, alive, 1) if drops else chance
 

@@ -172,10 +172,10 @@ def finite_group(learner: Learner) -> GradientFn:
     columns = []
     for u, tagged in enumerate(np.eye(num_values, dtype=int)):
         if rest is None:
-            found = counted_advantages(learner.advantage, size)(law.values, others + tagged)  # [M, U]
+            advantage = counted_advantages(learner.advantage, size)(law.values, others + tagged)  # [M, U]
         else:
-            found = _beside_others(learner.advantage, size)(law.values, others + tagged, rest.groups)  # [M, B, U]
-        columns.append(found[..., u].ravel())
+            advantage = _beside_others(learner.advantage, size)(law.values, others + tagged, rest.groups)  # [M, B, U]
+        columns.append(advantage[..., u].ravel())
     table = jnp.stack(columns, axis=-1)  # [M, U] or [M B, U]
     counts = np.ones(table.shape, bool)
     if learner.advantage.drops_silent:
@@ -192,10 +192,10 @@ def finite_group(learner: Learner) -> GradientFn:
         frequency = policy / policy.shape[0]
         signal = frequency * jnp.einsum("xku,xm,...xkmu->...xk", law.probabilities, chance, weighted)
         if learner.advantage.drops_silent:
-            kept = chance @ counts.astype(chance.dtype)  # [X, U]
-            alive = jnp.mean(jnp.sum(value_law * kept, axis=-1))
+            not_silent = chance @ counts.astype(chance.dtype)  # [X, U]
+            alive = jnp.mean(jnp.sum(value_law * not_silent, axis=-1))
             alive = jnp.where(alive > 0, alive, 1)
-            frequency = frequency * jnp.einsum("xku,xu->xk", law.probabilities, kept) / alive
+            frequency = frequency * jnp.einsum("xku,xu->xk", law.probabilities, not_silent) / alive
             signal = signal / alive
         log_frequency = None if learner.advantage.drops_silent else shift.log_frequency
         ascent = policy_gradient(learner, kl_weight, theta, behaviour, signal, frequency, log_frequency)

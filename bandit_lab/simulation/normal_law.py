@@ -61,12 +61,12 @@ def check_nodes(learner: Learner) -> None:
     drawn = np.random.default_rng(0).dirichlet(np.ones(means.shape[1]), (_POLICIES, means.shape[0]))
 
     def mean_of(values: np.ndarray, law: np.ndarray) -> np.ndarray:
-        found = []
+        averages = []
         for policy in drawn:
             shares = jnp.asarray(np.einsum("xk,xku->ux", policy, law))
             advantage = batch_advantages(learner.advantage, jnp.asarray(values)[:, None], shares, None)
-            found.append(np.einsum("xku,ux->xk", law, np.asarray(advantage)))
-        return np.array(found)
+            averages.append(np.einsum("xku,ux->xk", law, np.asarray(advantage)))
+        return np.array(averages)
 
     coarse = mean_of(np.asarray(bandit.law.values), np.asarray(bandit.law.probabilities))
     z, weight = np.polynomial.hermite_e.hermegauss(FINER * few)

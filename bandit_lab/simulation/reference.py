@@ -124,8 +124,8 @@ def _one_block(learner: Learner, form: _Form, seed: Array, block: _Block) -> Any
         return _one_run(learner, form.dynamics, form.steps, form.watched, hyper, key, theta, middle)
 
     names, *columns = jax.tree.map(of_lanes, (block.names, block.cells, block.theta, block.reference))
-    found = jax.vmap(one, -1)(names, block.seeds.reshape(-1), *columns)
-    rewards, summary, policies = jax.tree.map(lambda x: x.reshape(rows, seeds, *x.shape[1:]), found)
+    flat = jax.vmap(one, -1)(names, block.seeds.reshape(-1), *columns)
+    rewards, summary, policies = jax.tree.map(lambda x: x.reshape(rows, seeds, *x.shape[1:]), flat)
     if form.curves:
         return rewards, summary, policies
     weight = block.counted.astype(rewards.dtype)[:, None]

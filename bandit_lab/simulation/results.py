@@ -106,8 +106,8 @@ def gather(parts: Iterable[Shard], cells: int, seeds: int, steps: int, watched: 
         else:
             count, mean, square = merge((float(sizes[part.cell, unit]), *target), new)
         sizes[part.cell, unit], target[0][:], target[1][:] = count, mean, square
-        for kept, column in zip(summary or (), part.ends or (), strict=True):
-            kept[part.cell, part.first : part.first + part.seeds] = column
+        for whole, column in zip(summary or (), part.ends or (), strict=True):
+            whole[part.cell, part.first : part.first + part.seeds] = column
         if part.policies is not None:
             policies = np.empty((*shape, *part.policies.shape[-2:])) if policies is None else policies
             policies[part.cell, part.first : part.first + part.seeds] = part.policies

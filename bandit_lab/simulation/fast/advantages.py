@@ -34,8 +34,8 @@ def of_group(job: Job, cells: list[Array]) -> tuple[list[Array], Array | None, A
     size, values = job.learner.group_size, job.tables.values
     if not scales(job.learner):
         by_value = per_value(job.program, cells)
-        found = advantages(job.learner.advantage, job.tables.distinct, by_value * (1 / size), size)
-        return _per_column(job.program, materialize(found)), None, leading_sum(by_value * by_value) >= size * size
+        advantage = advantages(job.learner.advantage, job.tables.distinct, by_value * (1 / size), size)
+        return _per_column(job.program, materialize(advantage)), None, leading_sum(by_value * by_value) >= size * size
     if len(cells) == 1:
         mean = materialize(leading_sum_of(jnp.multiply, cells[0], values) * (1 / size))
         spread = [values - mean]
@@ -68,8 +68,8 @@ def of_infinite_group(job: Job, slope: Array, offset: Array) -> list[Array]:
 
 def of_law(job: Job, law: Array) -> list[Array]:
     """Advantage of every column, [K, L] or [L], in an infinite group whose reward values have the law [U, L]."""
-    found = advantages(job.learner.advantage, job.tables.distinct, law, None)
-    return _per_column(job.program, materialize(found))
+    advantage = advantages(job.learner.advantage, job.tables.distinct, law, None)
+    return _per_column(job.program, materialize(advantage))
 
 
 def per_value(program: Program, cells: list[Array]) -> Array:

@@ -69,10 +69,10 @@ def _log_policy(job: Job, theta: Array) -> Array:
     if cut is None:
         return of_all(log_policy, theta).reshape(-1, theta.shape[-1])
     before, after = cut
-    found = _log_softmax(of_all(before, theta))
+    logarithms = _log_softmax(of_all(before, theta))
     if after is not None:
-        found = of_all(after, found)
-    return found.reshape(-1, theta.shape[-1])
+        logarithms = of_all(after, logarithms)
+    return logarithms.reshape(-1, theta.shape[-1])
 
 
 @jax.custom_vjp
@@ -120,8 +120,8 @@ def ascent(job: Job, acting: Policy, current: Policy, step: Array) -> tuple[Arra
     else:
 
         def add(prompt: Array, so_far: tuple[Array, ...]) -> tuple[Array, ...]:
-            found = one(job, acting, current, step * prompts + prompt)
-            return tuple(materialize(x + y) for x, y in zip(so_far, found, strict=True))
+            parts = one(job, acting, current, step * prompts + prompt)
+            return tuple(materialize(x + y) for x, y in zip(so_far, parts, strict=True))
 
         cells, lanes = jnp.zeros_like(acting.weights), jnp.zeros_like(acting.reward)
         totals = lax.fori_loop(0, prompts, add, (cells, cells, lanes))
@@ -175,9 +175,9 @@ def _infinite_groups(job: Job, acting: Policy, current: Policy) -> tuple[Array, 
 
         chances = lax.dynamic_index_in_dim(job.tables.chances, context, 0, keepdims=False)
         tables = replace(job.tables, chances=chances, **{name: here(x) for name, x in own.items()})
-        found = group(job._replace(tables=tables), here)[:2]
+        parts = group(job._replace(tables=tables), here)[:2]
         put = lax.dynamic_update_slice_in_dim
-        return tuple(put(x, y * (1 / contexts), context * arms, 0) for x, y in zip(so_far, found, strict=True))
+        return tuple(put(x, y * (1 / contexts), context * arms, 0) for x, y in zip(so_far, parts, strict=True))
 
     nothing = jnp.zeros_like(acting.weights)
     return *lax.fori_loop(0, contexts, add, (nothing, nothing)), silent
@@ -199,10 +199,10 @@ def _group_of_any_context(job: Job, acting: Policy, current: Policy, group: Arra
 
     def here(table: Array) -> Array:
         """[X, ..., L or 1] -> [..., L]."""
-        found = jnp.broadcast_to(table[0], (*table.shape[1:-1], context.shape[0]))
+        selected = jnp.broadcast_to(table[0], (*table.shape[1:-1], context.shape[0]))
         for x in range(1, contexts):
-            found = jnp.where(is_at[x], table[x], found)
-        return materialize(found)
+            selected = jnp.where(is_at[x], table[x], selected)
+        return materialize(selected)
 
     def row_of(policy: Policy) -> _Row:
         log, weights = (here(x.reshape(contexts, -1, x.shape[-1])) for x in (policy.log, policy.weights))

@@ -140,8 +140,8 @@ def _averaged(job: Job, arms: ModuleType, step: Array, carry: _Carry) -> _Carry:
 
     def one(place: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
         logits = materialize(lax.dynamic_index_in_dim(mixture.theta, place, 0, keepdims=False))
-        found = arms.ascent(then, arms.policy_of(then, logits), policy, step * count + place)
-        return tuple(total + mixture.share[place] * part for total, part in zip(so_far, found, strict=True))
+        parts = arms.ascent(then, arms.policy_of(then, logits), policy, step * count + place)
+        return tuple(total + mixture.share[place] * part for total, part in zip(so_far, parts, strict=True))
 
     nothing = jnp.zeros_like(policy.logits), jnp.zeros_like(policy.reward)
     ascent, silent = lax.fori_loop(0, count, one, nothing)

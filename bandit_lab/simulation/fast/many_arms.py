@@ -237,8 +237,8 @@ def _weighted(job: Job, advantage: list[Array], share: list[Array], change: Chan
     log_old = of_arms(change.acting.log_policy(_IMPOSSIBLE))
     advantages = jnp.where(shares > 0, of_cells(advantage), 0)
     if estimator.of_weights is not None:
-        found = estimator.of_weights(of_arms(change.current.weights), log_old, advantages, shares)
+        weights = estimator.of_weights(of_arms(change.current.weights), log_old, advantages, shares)
     else:
         log_policy = of_arms(change.current.log_policy(_IMPOSSIBLE))
-        found = estimator.of_group(log_policy, log_old, advantages, shares)
-    return list(found.reshape(shape))
+        weights = estimator.of_group(log_policy, log_old, advantages, shares)
+    return list(weights.reshape(shape))

@@ -62,13 +62,13 @@ def _softmax_of(shape: tuple[int, ...], dtype: Any) -> tuple[Any, str]:
 def _between(jaxpr: Any, start: list[Any], end: list[Any]) -> list[Any] | None:
     """The operations that lead from `start` and constants to `end`; None where these are not enough."""
     wanted = {atom for atom in end if not isinstance(atom, Literal)} - set(start)
-    found = []
+    operations = []
     for equation in reversed(jaxpr.eqns):
         if not wanted.isdisjoint(equation.outvars):
             wanted.difference_update(equation.outvars)
             wanted.update(atom for atom in equation.invars if not isinstance(atom, Literal) and atom not in start)
-            found.append(equation)
-    return found[::-1] if wanted <= set(jaxpr.constvars) else None
+            operations.append(equation)
+    return operations[::-1] if wanted <= set(jaxpr.constvars) else None
 
 
 def _written(equation: Any) -> str:

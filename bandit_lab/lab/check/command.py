@@ -52,9 +52,9 @@ def compute(plan: _CheckPlan, progress: Progress) -> Result:
             about = {"kind": subject.kind, "variant": subject.name}
             rows += [about | {"check": r.check, "status": r.status, "detail": r.detail} for r in run_checks(subject)]
     failed = sum(row["status"] == FAIL for row in rows)
-    told = f"{failed} of {len(rows)} checks failed"
-    shown = (told, Table("", rows))
-    return Result("Checks", {"checks": rows, "failed": failed}, shown, incomplete=told if failed else "")
+    message = f"{failed} of {len(rows)} checks failed"
+    shown = (message, Table("", rows))
+    return Result("Checks", {"checks": rows, "failed": failed}, shown, incomplete=message if failed else "")
 
 
 def _name(chosen: Any) -> str:

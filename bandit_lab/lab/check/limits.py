@@ -48,14 +48,14 @@ def _flags(subject: Subject) -> str:
 
     values, place, counts = jnp.unique(rewards, return_inverse=True, return_counts=True)
     absent, shares = jnp.append(values, 7.0)[:, None], jnp.append(counts, 0)[:, None] / len(REWARDS)
-    found, size = drawn(rewards), len(REWARDS)
-    lines = [close("counted", advantages(advantage, absent, shares, size)[place, 0], found, 1e-12, 1e-12)]
+    in_group, size = drawn(rewards), len(REWARDS)
+    lines = [close("counted", advantages(advantage, absent, shares, size)[place, 0], in_group, 1e-12, 1e-12)]
     if advantage.centred:
-        lines.append(close("sum of a centred group", jnp.sum(found), 0.0, 0, 1e-12))
+        lines.append(close("sum of a centred group", jnp.sum(in_group), 0.0, 0, 1e-12))
     if advantage.linear:
-        lines.append(close("linear", drawn(3 * rewards + rewards[::-1]), 3 * found + found[::-1], 1e-12, 1e-12))
+        lines.append(close("linear", drawn(3 * rewards + rewards[::-1]), 3 * in_group + in_group[::-1], 1e-12, 1e-12))
     if isinstance(advantage, Scaled):
-        for name, of, many in (("scale", found, size), ("scale at G = infinity", None, None)):
+        for name, of, many in (("scale", in_group, size), ("scale at G = infinity", None, None)):
             factor = advantage.scale(jnp.var(rewards), jnp.asarray(False), many)
             of = advantages(advantage, absent, shares, None)[place, 0] if of is None else of
             lines.append(close(name, factor * (rewards - jnp.mean(rewards)), of, 1e-12, 1e-12))
@@ -94,20 +94,20 @@ def _weights(subject: Subject) -> str:
     estimator = subject.variant
     if estimator.of_group is not None:
         log = jnp.log(jnp.array([0.5, 0.3, 0.1, 0.1]))
-        found = estimator.of_group(log, log[::-1], jnp.array([1.0, -1.0, 0.5, 0.0]), jnp.full(4, 0.25))
-        return _finite(found, (4,))
+        factors = estimator.of_group(log, log[::-1], jnp.array([1.0, -1.0, 0.5, 0.0]), jnp.full(4, 0.25))
+        return _finite(factors, (4,))
     ratio, advantage = jnp.geomspace(1e-3, 1e3, 31), jnp.where(jnp.arange(31) % 2 == 0, 1.0, -1.0)
-    found = estimator.weight(ratio, advantage)
+    factors = estimator.weight(ratio, advantage)
     if estimator.ignores_ratio:
-        return close("weight", found, np.ones(31), 0, 0)
+        return close("weight", factors, np.ones(31), 0, 0)
     if estimator.token_weights is not None:
         _finite(estimator.token_weights(ratio[:30].reshape(3, 10), advantage[:10]), (3, 10))
-    return _finite(found, (31,))
+    return _finite(factors, (31,))
 
 
-def _finite(found: jax.Array, shape: tuple[int, ...]) -> str:
-    if found.shape != shape or not np.all(np.isfinite(found)):
-        raise AssertionError(f"expected finite factors of shape {shape}, got {np.asarray(found)!r}")
+def _finite(factors: jax.Array, shape: tuple[int, ...]) -> str:
+    if factors.shape != shape or not np.all(np.isfinite(factors)):
+        raise AssertionError(f"expected finite factors of shape {shape}, got {np.asarray(factors)!r}")
     return "finite"
 
 
@@ -115,9 +115,9 @@ def _finite(found: jax.Array, shape: tuple[int, ...]) -> str:
 def _draws(subject: Subject) -> str:
     """The law has sum 1 in every context, and is 0 nowhere if `draws_all` says so."""
     policy = jax.nn.log_softmax(jnp.array([[0.0, 0.5, -0.7], [2.0, -3.0, 0.2]]))
-    found = np.exp(np.asarray(subject.variant.log_law(policy)))
-    line = close("law", found.sum(-1), np.ones(2), 0, 1e-12)
-    if subject.variant.draws_all and not np.all(found > 0):
+    law = np.exp(np.asarray(subject.variant.log_law(policy)))
+    line = close("law", law.sum(-1), np.ones(2), 0, 1e-12)
+    if subject.variant.draws_all and not np.all(law > 0):
         raise AssertionError("draws_all: expected a probability of every answer, got 0")
     return line
 
@@ -125,11 +125,11 @@ def _draws(subject: Subject) -> str:
 @check("weights of the mismatch", "correction")
 def _weighs(subject: Subject) -> str:
     """Factors are finite and >= 0 far from 1, and 1 where sampler and policy agree."""
-    found = subject.variant.weight(jnp.geomspace(1e-3, 1e3, 31))
-    close("weight at 1", found[15], 1.0, 0, 1e-12)
-    if np.any(np.asarray(found) < 0):
+    factors = subject.variant.weight(jnp.geomspace(1e-3, 1e3, 31))
+    close("weight at 1", factors[15], 1.0, 0, 1e-12)
+    if np.any(np.asarray(factors) < 0):
         raise AssertionError("expected factors >= 0")
-    return _finite(found, (31,))
+    return _finite(factors, (31,))
 
 
 @check("remembers parameters", "staleness")
@@ -167,8 +167,8 @@ def _period(subject: Subject) -> str:
     def acting(state: Any, first: int, clock: int) -> list[Any]:
         seen = []
         for step in range(first, len(path)):
-            found, state = rule.behaviour(state, path[step], jnp.int32(step - clock), age)
-            seen.append(found.share @ found.theta if isinstance(found, Mixture) else found)
+            behaviour, state = rule.behaviour(state, path[step], jnp.int32(step - clock), age)
+            seen.append(behaviour.share @ behaviour.theta if isinstance(behaviour, Mixture) else behaviour)
         return seen
 
     state = rule.init(path[0], horizon)

@@ -79,10 +79,10 @@ def _predicted(learner: Learner, subject: Subject, point: FixedPoint, interval: 
     if not whole.learning_rate:
         raise SkipTest(str(whole.reason))
     rates = whole.learning_rate * near
-    found = [floquet(learner, subject.dynamics, Hyper(r, MOMENTUM, interval, subject.kl_weight)) for r in rates]
-    if any(one.reason or one.moment_source for one in found):
-        raise SkipTest(found[0].reason or "its second moment is fed by noise: there is no noise-free run")
-    return rates, [one.growth for one in found]
+    derived = [floquet(learner, subject.dynamics, Hyper(r, MOMENTUM, interval, subject.kl_weight)) for r in rates]
+    if any(one.reason or one.moment_source for one in derived):
+        raise SkipTest(derived[0].reason or "its second moment is fed by noise: there is no noise-free run")
+    return rates, [one.growth for one in derived]
 
 
 def _displaced(

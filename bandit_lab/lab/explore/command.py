@@ -97,8 +97,8 @@ def made(plan: _ExplorePlan) -> Map:
     body = (parts / "index.html").read_text(encoding="utf-8")
     script = (parts / "map.js").read_text(encoding="utf-8")
     text = HEAD + body.replace("/*GIVEN*/", data).replace("/*SCRIPT*/", script)
-    told = (f"{len(plan.rows)} thresholds measured by the sweep {settings.paths[0]}",) if plan.rows else ()
-    return Map(text, told)
+    lines = (f"{len(plan.rows)} thresholds measured by the sweep {settings.paths[0]}",) if plan.rows else ()
+    return Map(text, lines)
 
 
 def write(plan: _ExplorePlan, found: Map) -> bool:
@@ -116,11 +116,11 @@ def write(plan: _ExplorePlan, found: Map) -> bool:
 def execute(plan: _ExplorePlan, folder: Any, progress: Progress) -> Path:
     """Write the page and show it. Returns its path, the last line of stdout."""
     with progress.stage("thresholds and example runs"):
-        found = made(plan)
-    shown = write(plan, found)
-    size = f"{len(found.html.encode()) / 1e6:.1f} MB"
-    told = f"One page, {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."
-    show(told, *found.words)
+        page = made(plan)
+    shown = write(plan, page)
+    size = f"{len(page.html.encode()) / 1e6:.1f} MB"
+    message = f"One page, {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."
+    show(message, *page.words)
     return plan.output
 
 

@@ -34,8 +34,8 @@ def tables(settings: ExploreSettings) -> dict[str, Any]:
     """By staleness model and momentum: exact threshold and onset of oscillation [64] over N = 1..64, null where there
     is none; the law's stiffness; example runs [intervals, ratios, steps + 1] from two starts, rounded for a picture."""
     momenta = sorted({*MOMENTA, float(settings.momentum)})
-    found: dict[str, Any] = {"intervals": INTERVALS, "momenta": momenta, "models": {}}
-    found |= {"run_intervals": RUN_INTERVALS, "ratios": RATIOS}
+    content: dict[str, Any] = {"intervals": INTERVALS, "momenta": momenta, "models": {}}
+    content |= {"run_intervals": RUN_INTERVALS, "ratios": RATIOS}
     for model in MODELS:
         chosen = predicted(settings)
         chosen.staleness = {"name": model}
@@ -51,9 +51,9 @@ def tables(settings: ExploreSettings) -> dict[str, Any]:
             dict(zip(("threshold", "onset", "runs", "untrained"), row, strict=True))
             for row in zip(limits, onsets, *curves, strict=True)
         ]
-        found["models"][model] = rows
-        found |= {"stiffness": float(linear.largest), "reward": float(linear.expected_reward or 0.0)}
-    return found
+        content["models"][model] = rows
+        content |= {"stiffness": float(linear.largest), "reward": float(linear.expected_reward or 0.0)}
+    return content
 
 
 def _runs(learner: Any, dynamics: str, momenta: list[float], limits: list[Any], kl_weight: float) -> list[Any]:

@@ -142,9 +142,9 @@ class LinearTheory:
         if (interval, momentum) not in self._loops:
             arguments = (self.learner, *self.parts, momentum, interval)
             drawn = drawn_loop_of(*arguments)
-            found = loop_of(*arguments)[0] if drawn is None else drawn[0]
-            assert found is not None
-            self._loops[interval, momentum] = found
+            linear_loop = loop_of(*arguments)[0] if drawn is None else drawn[0]
+            assert linear_loop is not None
+            self._loops[interval, momentum] = linear_loop
         return self._loops[interval, momentum]
 
     def _rate(self, of: Callable[[Loop], RateCrossing], interval: float, momentum: float) -> RateThreshold:
@@ -161,8 +161,8 @@ class LinearTheory:
         if not self.drawn or self.policy is None:
             return self._rate(lambda loop: loop.threshold, interval, momentum)
         drawn = drawn_loop_of(self.learner, *self.parts, momentum, interval)
-        found = None if drawn is None else drawn[0].mean_square(drawn[1]).value
-        return RateThreshold.absent(Reason.DRAWN) if found is None else RateThreshold(found)
+        rate = None if drawn is None else drawn[0].mean_square(drawn[1]).value
+        return RateThreshold.absent(Reason.DRAWN) if rate is None else RateThreshold(rate)
 
     def onset(self, interval: float, momentum: float) -> RateThreshold:
         """Learning rate from which on displacements oscillate."""
@@ -205,8 +205,8 @@ def signal_of(learner: Learner, dynamics: str) -> Signal | None:
 def linearise(learner: Learner, dynamics: str, kl_weight: float, point: FixedPoint | None = None) -> LinearTheory:
     """The fixed point and stiffness of a drift: closed form if there is one, else measured; `point`: what was found."""
     arms = two_arms_of(learner, dynamics) if learner.estimator.at_snapshot else None
-    if arms is not None and (found := _of_two_arms(arms, learner, dynamics, kl_weight)) is not None:
-        return found
+    if arms is not None and (linear := _of_two_arms(arms, learner, dynamics, kl_weight)) is not None:
+        return linear
     signal, estimator = signal_of(learner, dynamics), _named(ESTIMATORS, learner.estimator, theory.ESTIMATORS)
     kind = _named(KL_ESTIMATORS, learner.kl_estimator, theory.KL_ESTIMATORS)
     if signal is None or estimator is None or kind is None or learner.entropy_weight or resampled(learner):
@@ -221,8 +221,8 @@ def linearise(learner: Learner, dynamics: str, kl_weight: float, point: FixedPoi
         reason = "no interior fixed point is reached from the initial policy: it runs to a vertex"
         return LinearTheory(learner, dynamics, kl_weight, reason=reason, critical_kl_weight=critical)
     fresh, stale = theory.stiffness_split(signal, rest.policy, kl_weight, estimator, kind).reduced()
-    found = LinearTheory(learner, dynamics, kl_weight, rest.policy[None], rest.expected_reward, fresh, stale)
-    return replace(found, closed_form=True)
+    linear = LinearTheory(learner, dynamics, kl_weight, rest.policy[None], rest.expected_reward, fresh, stale)
+    return replace(linear, closed_form=True)
 
 
 def _of_two_arms(
@@ -251,8 +251,8 @@ def measured_linear(learner: Learner, dynamics: str, kl_weight: float, point: Fi
             critical = critical_kl_weight(learner, dynamics, kl_weight, 1e-3)
         return replace(blank, critical_kl_weight=critical)
     fresh, stale = (_standard(part, point.basis) for part in fresh_and_stale(learner, dynamics, kl_weight, point))
-    found = LinearTheory(learner, dynamics, kl_weight, point.policy, point.expected_reward, fresh, stale)
-    return replace(found, note=TURNING if point.neutral_turns else None)
+    linear = LinearTheory(learner, dynamics, kl_weight, point.policy, point.expected_reward, fresh, stale)
+    return replace(linear, note=TURNING if point.neutral_turns else None)
 
 
 def _standard(matrix: np.ndarray, basis: np.ndarray) -> np.ndarray:
@@ -308,8 +308,8 @@ def losses_of(learner: Learner, dynamics: str) -> list[tuple[float, int]]:
     if isinstance(bandit, SequenceBandit):
         length = bandit.tokens.shape[1]
         size = round(answers ** (1 / length))
-        found = theory.critical_collapse(means, reference, sampler.tau, theory.sequence_choices(size, length), size)
-        return [] if found is None else [(factor * found.kl_weight, found.lost)]
+        collapse = theory.critical_collapse(means, reference, sampler.tau, theory.sequence_choices(size, length), size)
+        return [] if collapse is None else [(factor * collapse.kl_weight, collapse.lost)]
     return [(factor * weight, arm) for weight, arm in theory.extinctions(means, reference, sampler.tau)]
 
 
@@ -379,5 +379,5 @@ def stationary_stds(
     average, *_, reason = linear.loop(momentum, interval).spread(rate, covariance, batch_reuse)
     if average is None:
         return (Value.absent(reason or _NOT_STATIONARY),) * 2
-    found = theory.reward_std(policy, means, average), theory.logit_std(policy, means, average)
-    return Value.of(found[0], _NOT_STATIONARY), Value.of(found[1], _NOT_STATIONARY)
+    stds = theory.reward_std(policy, means, average), theory.logit_std(policy, means, average)
+    return Value.of(stds[0], _NOT_STATIONARY), Value.of(stds[1], _NOT_STATIONARY)

@@ -72,9 +72,9 @@ class OperatingPoint:
     @property
     def noise(self) -> tuple[np.ndarray | None, str | None]:
         """The same of all the policies that act."""
-        found, reason = self._one_age
+        covariance, reason = self._one_age
         share = 1.0 if self.unsupported else float(np.mean(self.loop.rule.noise))
-        return None if found is None else share * found, reason
+        return None if covariance is None else share * covariance, reason
 
     @cached_property
     def stationary(self) -> tuple[Value, Value]:
@@ -138,8 +138,8 @@ class OperatingPoint:
     @property
     def exact_derivatives(self) -> Floquet | None:
         """`derived` where its multipliers are those of a run: no second moment is held."""
-        found = self.derived
-        return None if found is None or found.reason is not None or found.moment_source is not None else found
+        derived = self.derived
+        return None if derived is None or derived.reason is not None or derived.moment_source is not None else derived
 
     @property
     def unsupported(self) -> str | None:
@@ -160,12 +160,12 @@ class OperatingPoint:
             return self.linear.threshold(self.hyper.refresh_interval, self.hyper.momentum)
         if self.exact_derivatives is None:
             return RateThreshold.absent((self.unsupported if derived.moment_source else derived.reason) or "")
-        found = self.derived_threshold
-        if found.learning_rate is None:
-            return RateThreshold.absent(found.reason or self.unsupported or "")
+        threshold = self.derived_threshold
+        if threshold.learning_rate is None:
+            return RateThreshold.absent(threshold.reason or self.unsupported or "")
         # A flip from step to step is +1 over an even number of steps.
-        kind = "flip" if found.kind == "fold" and derived.period % 2 == 0 else found.kind
-        return RateThreshold(found.learning_rate, bifurcation=kind, note=found.reason or "")
+        kind = "flip" if threshold.kind == "fold" and derived.period % 2 == 0 else threshold.kind
+        return RateThreshold(threshold.learning_rate, bifurcation=kind, note=threshold.reason or "")
 
     @cached_property
     def onset(self) -> RateThreshold:
@@ -176,8 +176,8 @@ class OperatingPoint:
     def _largest(self) -> complex | Reason:
         if self.exact_derivatives is not None:
             return complex(self.exact_derivatives.multipliers[0])
-        found = self.loop.multipliers(self.hyper.learning_rate)
-        return found if isinstance(found, Reason) else complex(found[0])
+        multipliers = self.loop.multipliers(self.hyper.learning_rate)
+        return multipliers if isinstance(multipliers, Reason) else complex(multipliers[0])
 
     @property
     def multiplier(self) -> complex:
@@ -203,10 +203,10 @@ class OperatingPoint:
     def period(self) -> float | None:
         """Steps per cycle of the dominant multiplier; None where it is real and positive."""
         if self.exact_derivatives is not None:
-            found: float | None = self.exact_derivatives.cycle
+            cycle: float | None = self.exact_derivatives.cycle
         else:
-            found = None if isinstance(self._largest, Reason) else self.loop.cycle(self.hyper.learning_rate)
-        return None if found is None or not math.isfinite(found) else found
+            cycle = None if isinstance(self._largest, Reason) else self.loop.cycle(self.hyper.learning_rate)
+        return None if cycle is None or not math.isfinite(cycle) else cycle
 
     @property
     def regime(self) -> str | None:

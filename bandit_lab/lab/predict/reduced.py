@@ -34,8 +34,8 @@ def matrices(given: Any) -> tuple[np.ndarray, np.ndarray]:
     expected = "a number > 0, or [fresh, stale] with a sum > 0"
     several = isinstance(given, list | tuple | np.ndarray)
     numbers = [given] if not several else list(given)
-    known = all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers)
-    _checks.require(known and len(numbers) == 1 + several and sum(numbers) > 0, "stiffness", expected, given)
+    finite = all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers)
+    _checks.require(finite and len(numbers) == 1 + several and sum(numbers) > 0, "stiffness", expected, given)
     fresh, stale = numbers if several else (0.0, numbers[0])
     return np.array([[float(fresh)]]), np.array([[float(stale)]])
 

@@ -34,8 +34,8 @@ class Line:
 
     def shown(self) -> str:
         """The value for a reader; a dash where there is none."""
-        known = self.value.value if isinstance(self.value, Value) else self.value
-        return text_of(known, self.digits) if known is None or self.text is None else self.text(self.value)
+        value = self.value.value if isinstance(self.value, Value) else self.value
+        return text_of(value, self.digits) if value is None or self.text is None else self.text(self.value)
 
     def row(self) -> dict[str, Any]:
         """For a table."""
@@ -47,7 +47,7 @@ def result_of(point: OperatingPoint, peak: int | None = None) -> Result:
     unless all is asked for. peak: the step of a schedule that `point` is of, that of its largest learning rate."""
     settings, exists = point.settings, point.linear.policy is not None
     values, texts = (evaluate(point), notes(point)) if exists else ({}, [])
-    said = verdict(point, values, "" if peak is None else _along(point, peak))
+    judgement = verdict(point, values, "" if peak is None else _along(point, peak))
     groups = [settings.bandit, settings.advantage, settings.estimator, settings.staleness]
     groups += [settings.sampler, settings.correction] if point.sampler else []
     names = (group["name"] for group in groups)
@@ -57,12 +57,12 @@ def result_of(point: OperatingPoint, peak: int | None = None) -> Result:
     table = Table("predictions", [line.row() for line in [*lines, *stated] if line.name and line.shown() != "-"])
     everything: list[str | Table] = [table, *_missing(point), *texts]
     about = f"{', '.join(names)}; drift at {point.linear.drift}; momentum {settings.momentum:g}: {form}"
-    content = {"verdict": said} | nested(lines)
+    content = {"verdict": judgement} | nested(lines)
     if exists:
         content |= {"statements": [_stated(one, values[one.key]) for one in QUANTITIES], "notes": texts}
     if settings.verbose:
-        return Result("Prediction", content, (said, about, *everything))
-    return Result("Prediction", content, (said, about, *brief(point, values, texts)), everything)
+        return Result("Prediction", content, (judgement, about, *everything))
+    return Result("Prediction", content, (judgement, about, *brief(point, values, texts)), everything)
 
 
 def _stated(quantity: Quantity, value: Value) -> dict[str, Any]:
@@ -119,10 +119,10 @@ def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
 
 
 def _oscillator(point: OperatingPoint) -> list[Line]:
-    reason, known, of = point.linear.unsupported_reason(), [], "the lag N"
+    reason, lag_lines, of = point.linear.unsupported_reason(), [], "the lag N"
     if reason is None:
         mass, damping, stiffness = map(Value, point.loop.oscillator(point.hyper.learning_rate, point.loop.lag))
-        known = [Line("oscillator.lag", point.loop.lag)]
+        lag_lines = [Line("oscillator.lag", point.loop.lag)]
         of = "the mean age as lag" if point.loop.given_ages else of
     else:
         mass = damping = Value.absent(reason)
@@ -132,7 +132,7 @@ def _oscillator(point: OperatingPoint) -> list[Line]:
         Line("oscillator.damping", damping, f"  damping, with {of}", "1 / learning rate", LEADING),
         Line("oscillator.stiffness", stiffness),
         Line("oscillator.convention", point.learner.optimizer.convention),
-        *known,
+        *lag_lines,
     ]
 
 

@@ -133,15 +133,15 @@ def _stale(point: OperatingPoint) -> None:
 @_quantity("critical KL weight", "reward/nat", EXACT, "below it the policy runs to a vertex: no interior fixed point")
 def _critical_kl_weight(point: OperatingPoint) -> float:
     if point.sampled_arms is not None:
-        found = point.sampled_arms.critical_kl_weight()
+        critical = point.sampled_arms.critical_kl_weight()
     else:
         _drift_closed(point)
         if point.signal is None:
             raise Missing("no closed form for this bandit and advantage")
-        found = theory.critical_kl_weight(point.signal, point.reference)
-    if found is None:
+        critical = theory.critical_kl_weight(point.signal, point.reference)
+    if critical is None:
         raise Missing("every KL weight > 0 has an interior fixed point")
-    return found
+    return critical
 
 
 @_quantity(
@@ -222,11 +222,11 @@ def _guarantee(point: OperatingPoint) -> float:
     "threshold with the second moment held at its noise-stationary value, by derivatives of the optimiser's own update",
 )
 def _held_moment(point: OperatingPoint) -> float:
-    found = point.derived
-    if found is None:
+    derived = point.derived
+    if derived is None:
         raise Missing("the linear theory has this optimiser")
-    _need(found.reason is None, found.reason)
-    _need(found.moment_source, "the optimiser has no second moment")
+    _need(derived.reason is None, derived.reason)
+    _need(derived.moment_source, "the optimiser has no second moment")
     rate, reason = point.derived_threshold.learning_rate, point.derived_threshold.reason
     if not rate:
         raise Missing(reason or "unstable at every learning rate")
@@ -267,10 +267,10 @@ def _damping_ratio(point: OperatingPoint) -> float:
 
 def _std(point: OperatingPoint, which: int) -> float:
     _noise(point)
-    found = point.stationary[which]
-    if found.value is None:
-        raise Missing(found.reason)
-    return found.value
+    std = point.stationary[which]
+    if std.value is None:
+        raise Missing(std.reason)
+    return std.value
 
 
 @_quantity(
@@ -291,10 +291,10 @@ def _stationary_logit(point: OperatingPoint) -> float:
 @_quantity("  correlation time", "steps", LINEAR, "integrated autocorrelation time of the noisiest direction")
 def _correlation_time(point: OperatingPoint) -> float:
     noise = _noise(point)
-    found = point.loop.spread(point.hyper.learning_rate, noise, point.settings.batch_reuse)
-    time = found.integrated_time(np.linalg.eigh(noise)[1][:, -1])
+    spread = point.loop.spread(point.hyper.learning_rate, noise, point.settings.batch_reuse)
+    time = spread.integrated_time(np.linalg.eigh(noise)[1][:, -1])
     if time is None:
-        raise Missing(found.reason)
+        raise Missing(spread.reason)
     return time * point.steps
 
 
@@ -338,8 +338,8 @@ def _collapsed(point: OperatingPoint) -> float:
 
 def notes(point: OperatingPoint) -> list[str]:
     """Notes in words beside the numbers."""
-    found = (_sampler(point), _derivatives(point), _ages(point), _damping(point), _turning(point))
-    return [note for note in found if note]
+    candidates = (_sampler(point), _derivatives(point), _ages(point), _damping(point), _turning(point))
+    return [note for note in candidates if note]
 
 
 def _sampler(point: OperatingPoint) -> str:

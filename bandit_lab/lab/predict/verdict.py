@@ -31,14 +31,14 @@ def verdict(point: OperatingPoint, said: Statements, along: str = "") -> str:
     return f"{point.sampler}: {text}" if point.sampler else text
 
 
-def _verdict(point: OperatingPoint, said: Statements) -> str:
+def _verdict(point: OperatingPoint, statements: Statements) -> str:
     if point.linear.policy is None:
         return _without_fixed_point(point)
     if point.radius.value is None:
-        return _without_multipliers(point, said)
+        return _without_multipliers(point, statements)
     stable = point.regime != "unstable"
-    clauses = [_margin(point, stable), _swing(point, said, stable), _complex(point), *_islands(point)]
-    clauses += [_law(point, said, stable), _noise(said, stable)]
+    clauses = [_margin(point, stable), _swing(point, statements, stable), _complex(point), *_islands(point)]
+    clauses += [_law(point, statements, stable), _noise(statements, stable)]
     return f"{'stable' if stable else 'unstable'}: {'; '.join(clause for clause in clauses if clause)}"
 
 
@@ -52,8 +52,8 @@ def _without_fixed_point(point: OperatingPoint) -> str:
     return f"{text}; any KL weight > 0 may have one" if weight == 0 else text
 
 
-def _without_multipliers(point: OperatingPoint, said: Statements) -> str:
-    rate, exact, held = point.hyper.learning_rate, point.exact.value, said["held_moment"].value
+def _without_multipliers(point: OperatingPoint, statements: Statements) -> str:
+    rate, exact, held = point.hyper.learning_rate, point.exact.value, statements["held_moment"].value
     if exact and not point.linear.drawn:
         where = f"eta is {_beside(rate, exact)} the exact threshold"
         return f"{'stable' if rate < exact else 'no verdict'}: {where}; no multipliers: {point.radius.reason}"
@@ -82,8 +82,8 @@ def _margin(point: OperatingPoint, stable: bool) -> str:
     return where
 
 
-def _swing(point: OperatingPoint, said: Statements, stable: bool) -> str:
-    period = said["period"].value
+def _swing(point: OperatingPoint, statements: Statements, stable: bool) -> str:
+    period = statements["period"].value
     cycle = "" if period is None else f"a period of {amount(period)} steps"
     if stable:
         if cycle:
@@ -111,8 +111,8 @@ def _complex(point: OperatingPoint) -> str:
 
 def _islands(point: OperatingPoint) -> list[str]:
     """Unstable refresh intervals that end again."""
-    found, interval = point.intervals, point.hyper.refresh_interval
-    ends = [(a, b) for a, b in found.islands or () if found.searched is None or b < found.searched]
+    unstable, interval = point.intervals, point.hyper.refresh_interval
+    ends = [(a, b) for a, b in unstable.islands or () if unstable.searched is None or b < unstable.searched]
     if not ends:
         return []
     inside = [(a, b) for a, b in ends if a <= interval <= b]
@@ -126,8 +126,8 @@ def _range(first: int, last: int) -> str:
     return f"{first}" if first == last else f"{first} to {last}"
 
 
-def _law(point: OperatingPoint, said: Statements, stable: bool) -> str:
-    mean, largest = said["mean_age_law"].value, said["guarantee"].value
+def _law(point: OperatingPoint, statements: Statements, stable: bool) -> str:
+    mean, largest = statements["mean_age_law"].value, statements["guarantee"].value
     if largest is not None and mean is not None:
         return f"safe below {amount(mean)} by the mean age alone, below {amount(largest)} by the largest"
     if point.law.value is None:
@@ -138,8 +138,8 @@ def _law(point: OperatingPoint, said: Statements, stable: bool) -> str:
     return f"the published law would call it {'stable' if says_stable else 'unstable'}"
 
 
-def _noise(said: Statements, stable: bool) -> str:
-    collapsed = said["collapsed"].value
+def _noise(statements: Statements, stable: bool) -> str:
+    collapsed = statements["collapsed"].value
     if not stable or collapsed is None or collapsed < SEEN:
         return ""
     return f"noise carries {100 * collapsed:.2g} % of runs to the vertex within {HORIZON:,} steps"
@@ -147,9 +147,9 @@ def _noise(said: Statements, stable: bool) -> str:
 
 def brief(point: OperatingPoint, said: Statements, notes: list[str]) -> list[str]:
     """The lines under the verdict: thresholds with the margin, the fixed point, what to do."""
-    known = [] if point.linear.policy is None else [*_rate(point, said), *_interval(point), _fixed_point(point)]
+    lines = [] if point.linear.policy is None else [*_rate(point, said), *_interval(point), _fixed_point(point)]
     sampler = notes[:1] if point.sampler else ()
-    return [*known, *sampler, f"what to do: {_advice(point, said)}", "-v prints every quantity"]
+    return [*lines, *sampler, f"what to do: {_advice(point, said)}", "-v prints every quantity"]
 
 
 def ranges(found: UnstableIntervals) -> str:
@@ -161,11 +161,11 @@ def ranges(found: UnstableIntervals) -> str:
     return f"{shown} (searched up to {found.searched})"
 
 
-def _rate(point: OperatingPoint, said: Statements) -> list[str]:
+def _rate(point: OperatingPoint, statements: Statements) -> list[str]:
     rate, exact, held, onset = (
         point.hyper.learning_rate,
         point.exact.value,
-        said["held_moment"].value,
+        statements["held_moment"].value,
         point.onset.value,
     )
     clauses = []
@@ -180,10 +180,10 @@ def _rate(point: OperatingPoint, said: Statements) -> list[str]:
 
 
 def _interval(point: OperatingPoint) -> list[str]:
-    found = point.intervals
-    if found.islands is None:
+    unstable = point.intervals
+    if unstable.islands is None:
         return []
-    where = f"unstable at {ranges(found)}" if found.islands else f"stable at every one up to {found.searched}"
+    where = f"unstable at {ranges(unstable)}" if unstable.islands else f"stable at every one up to {unstable.searched}"
     return [
         f"refresh interval {point.hyper.refresh_interval:g}: {'; '.join([where, *_by_law(point.interval_law.value)])}"
     ]
@@ -200,12 +200,12 @@ def _fixed_point(point: OperatingPoint) -> str:
     return f"fixed point: expected reward {number(linear.expected_reward)}{spread}; stiffness {number(linear.largest)}"
 
 
-def _advice(point: OperatingPoint, said: Statements) -> str:
+def _advice(point: OperatingPoint, statements: Statements) -> str:
     """The nearest setting that is stable, or how much room there is."""
     if point.linear.policy is None:
         weight = point.linear.critical_kl_weight
         return "set another kl_weight" if weight is None else f"set kl_weight above {number(weight, 5)}"
-    rate, exact, collapsed = point.hyper.learning_rate, point.exact.value, said["collapsed"].value
+    rate, exact, collapsed = point.hyper.learning_rate, point.exact.value, statements["collapsed"].value
     judged = point.radius.value is not None
     if not judged and exact is None:
         return "measure it: `sweep` takes the same settings"

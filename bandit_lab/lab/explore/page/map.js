@@ -13,18 +13,18 @@
   const law = (interval) => (1 - state.momentum) / (tables.stiffness * interval);
   const number = (x) => Number(x.toPrecision(3)).toString();
 
-  const known = Object.values(tables.models).flat().flatMap((one) => [...one.threshold, ...one.onset]).filter((x) => x > 0);
-  const low = Math.log(Math.min(...known) / 2), high = Math.log(Math.max(...known) * 2);
+  const rates = Object.values(tables.models).flat().flatMap((one) => [...one.threshold, ...one.onset]).filter((x) => x > 0);
+  const low = Math.log(Math.min(...rates) / 2), high = Math.log(Math.max(...rates) * 2);
   const last = Math.log(tables.intervals[tables.intervals.length - 1]);
   const x = (interval) => LEFT + (Math.log(interval) / last) * (RIGHT - LEFT);
   const y = (rate) => BOTTOM - ((Math.log(rate) - low) / (high - low)) * (BOTTOM - TOP);
   const clamp = (value, least, most) => Math.min(most, Math.max(least, value));
 
   function svg(name, attributes, text) {
-    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-    if (text !== undefined) made.textContent = text;
-    return made;
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (text !== undefined) element.textContent = text;
+    return element;
   }
 
   function path(values) {
@@ -167,12 +167,12 @@
   function verdict() {
     const one = row(), edge = one.threshold[state.interval - 1], onset = one.onset[state.interval - 1];
     const place = `N = ${state.interval}, learning rate ${number(state.rate)}`;
-    const said = law(state.interval) > state.rate ? "stable" : "unstable";
-    if (!(edge > 0)) return `${place}: stable at every learning rate searched; the published law says ${said}.`;
+    const lawSays = law(state.interval) > state.rate ? "stable" : "unstable";
+    if (!(edge > 0)) return `${place}: stable at every learning rate searched; the published law says ${lawSays}.`;
     const factor = state.rate < edge ? edge / state.rate : state.rate / edge;
     const first = state.rate < edge ? `stable, ${number(factor)} times below the exact threshold` : `unstable, ${number(factor)} times above the exact threshold`;
     const rings = state.rate < edge && onset > 0 && state.rate > onset ? "; a displacement rings as it dies out" : "";
-    const agrees = (said === "stable") === (state.rate < edge) ? `also says ${said}` : `would call it ${said}`;
+    const agrees = (lawSays === "stable") === (state.rate < edge) ? `also says ${lawSays}` : `would call it ${lawSays}`;
     return `${place}: ${first}${rings}; the published law ${agrees}.${out()}`;
   }
 

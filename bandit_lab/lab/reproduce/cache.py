@@ -41,9 +41,9 @@ class Cache:
 
     def keep(self, name: str, function: "Callable[[], xarray.Dataset]") -> "xarray.Dataset":
         """The entry `name`; made by `function` and stored if it is not there. Raises Stopped if it cannot be stored."""
-        found = self.load(name)
-        if found is not None:
-            return found
+        entry = self.load(name)
+        if entry is not None:
+            return entry
         data = _pack(function())
         if self.folder is not None:
             with stopped_by_disk(self.folder):

@@ -49,10 +49,10 @@ def row(claim: Claim, found: Results) -> ClaimRow:
 def finding(loaded: Loaded, rows: Sequence[ClaimRow]) -> str:
     """The finding, with the measured numbers of the claims in it. Raises ValueError where it names another."""
     try:
-        told = loaded.finding.format_map({row["id"].partition(".")[2]: row["measured"] for row in rows})
+        text = loaded.finding.format_map({row["id"].partition(".")[2]: row["measured"] for row in rows})
     except KeyError as error:
         raise ValueError(f"FINDING: expected names of claims in braces, got {error}") from None
-    return re.sub(r"(?<=\d)%", "\u00a0%", told)
+    return re.sub(r"(?<=\d)%", "\u00a0%", text)
 
 
 def failed(rows: Sequence[ClaimRow]) -> str:

@@ -41,25 +41,25 @@ class _ReproducePlan:
 
 def prepare(settings: ReproduceSettings, explicit: frozenset[str]) -> _ReproducePlan:
     """Check every setting. Raises ValueError."""
-    known = discover()
+    by_id = discover()
     _checks.choice("quality", settings.quality, QUALITIES)
     names = _chosen(
-        settings.figures, list(known) if settings.numbers is None else _published(Path(settings.numbers), known)
+        settings.figures, list(by_id) if settings.numbers is None else _published(Path(settings.numbers), by_id)
     )
     for one in _names("formats", settings.formats):
         _checks.choice("formats", one, FORMATS)
     if settings.publish is not None:
         publish.read(Path(settings.publish))
-    return _ReproducePlan(settings, tuple(known[one] for one in names))
+    return _ReproducePlan(settings, tuple(by_id[one] for one in names))
 
 
-def _chosen(figures: Any, known: list[str]) -> list[str]:
-    """Ids of `all | name,name | [name, name]`, in the order of `known`. Raises ValueError."""
+def _chosen(figures: Any, ids: list[str]) -> list[str]:
+    """Ids of `all | name,name | [name, name]`, in the order of `ids`. Raises ValueError."""
     names = _names("figures", figures, "all, or ")
     for name in names:
-        expected = f"all, or some of {', '.join(known)}{did_you_mean(name, known)}"
-        _checks.require(name in ("all", *known), "figures", expected, name)
-    return [name for name in known if name in names or "all" in names]
+        expected = f"all, or some of {', '.join(ids)}{did_you_mean(name, ids)}"
+        _checks.require(name in ("all", *ids), "figures", expected, name)
+    return [name for name in ids if name in names or "all" in names]
 
 
 def _names(key: str, given: Any, other: str = "") -> list[str]:
@@ -69,10 +69,10 @@ def _names(key: str, given: Any, other: str = "") -> list[str]:
     return list(dict.fromkeys(str(name).strip() for name in names))
 
 
-def _published(folder: Path, known: Iterable[str]) -> list[str]:
+def _published(folder: Path, ids: Iterable[str]) -> list[str]:
     """The figures whose numbers are published in a folder. Raises ValueError where there are none."""
     there = publish.read(folder)["figures"]
-    names = [one for one in known if one in there and (folder / f"{one}.csv").is_file()]
+    names = [one for one in ids if one in there and (folder / f"{one}.csv").is_file()]
     _checks.require(bool(names), "numbers", "a folder to which reproduce has published", str(folder))
     return names
 
@@ -94,18 +94,18 @@ def execute(plan: _ReproducePlan, folder: RunFolder, progress: Progress) -> Resu
             gc.collect()
             if outcomes[-1].reason:
                 tell(f"bandit_lab reproduce: {experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
-        found = _result_of(outcomes)
+        result = _result_of(outcomes)
         with progress.stage("writing"):
-            folder.write_summary(found.to_dict())
+            folder.write_summary(result.to_dict())
             publish.write_results(outcomes, folder.path)
             if settings.publish is not None:
                 publish.publish(outcomes, Path(settings.publish), discover())
-        if not found.incomplete:
+        if not result.incomplete:
             about = {name: one for name, one in asdict(settings).items() if name not in ("publish", "cache")}
             about |= {"seed": None, "precision": "as each experiment states"}
             folder.finish("reproduce", about, clock.split(time.perf_counter() - start), progress.seconds)
-    found.show()
-    return found
+    result.show()
+    return result
 
 
 def _run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Reproduced:
@@ -130,16 +130,16 @@ def _fill(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettin
 
     loaded = experiment.load()
     outcome.title = loaded.title
-    found = (
+    results = (
         _drawn_again(outcome, experiment, settings)
         if settings.numbers
         else _measured(outcome, loaded, settings, advance)
     )
     outcome.finding = claims.finding(loaded, outcome.rows)
-    outcome.files = sheet.pictures(loaded, found, outcome.rows, _names("formats", settings.formats))
+    outcome.files = sheet.pictures(loaded, results, outcome.rows, _names("formats", settings.formats))
     if not settings.numbers:
-        outcome.files[f"{experiment.id}.csv"] = numbers.as_csv(found).encode()
-    outcome.found = found
+        outcome.files[f"{experiment.id}.csv"] = numbers.as_csv(results).encode()
+    outcome.results = results
 
 
 def _measured(outcome: Reproduced, loaded: Loaded, settings: ReproduceSettings, advance: ProgressCallback) -> Results:
@@ -149,10 +149,10 @@ def _measured(outcome: Reproduced, loaded: Loaded, settings: ReproduceSettings, 
     predicted = loaded.predict(setting)
     outcome.from_cache = cache.load(MEASURED) is not None
     measured = cache.keep(MEASURED, lambda: loaded.measure(setting, Lab(cache.keep, advance)))
-    found = Results(predicted, measured, setting)
-    outcome.rows = [claims.row(claim, found) for claim in loaded.claims]
-    outcome.table = loaded.table(found) if loaded.table else ""
-    return found
+    results = Results(predicted, measured, setting)
+    outcome.rows = [claims.row(claim, results) for claim in loaded.claims]
+    outcome.table = loaded.table(results) if loaded.table else ""
+    return results
 
 
 def _drawn_again(outcome: Reproduced, experiment: Experiment, settings: ReproduceSettings) -> Results:
@@ -177,11 +177,11 @@ def _result_of(outcomes: Sequence[Reproduced]) -> Result:
          "seconds": round(one.seconds, 3)}
         for one in outcomes
     ]  # fmt: skip
-    told = f"{len(rows)} claims, {holding} hold; figures: {counts}"
+    message = f"{len(rows)} claims, {holding} hold; figures: {counts}"
     incomplete = f"{len(failed)} of {len(outcomes)} figures failed ({', '.join(failed)})" if failed else ""
     table = []
     for row in rows:
         cells = {key: number(row[key], claims.DIGITS) for key in ("predicted", "measured", "tolerance")}
         table.append({"id": row["id"], **cells, "holds": "yes" if row["holds"] else "NO"})
-    shown = (told, Table("claims", table))
+    shown = (message, Table("claims", table))
     return Result("Claims", {"claims": rows, "figures": figures}, shown, incomplete=incomplete)

@@ -154,11 +154,11 @@ class Lab:
 
     def keep_each(self, parts: "Mapping[str, Callable[[], xarray.Dataset]]") -> "dict[str, xarray.Dataset]":
         """`keep` of every part by name, one after another, and after each how far it is."""
-        kept = {}
+        datasets = {}
         for name, function in parts.items():
-            kept[name] = self.keep(name, function)
-            self.progress(len(kept), len(parts))
-        return kept
+            datasets[name] = self.keep(name, function)
+            self.progress(len(datasets), len(parts))
+        return datasets
 
 
 @dataclass(frozen=True)

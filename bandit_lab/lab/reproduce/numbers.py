@@ -68,11 +68,11 @@ def from_csv(text: str) -> "tuple[xarray.Dataset, xarray.Dataset]":
         variables[role][name] = (order, _values(values).reshape(shape), {"units": unit})
         for dim in order:
             labels[role][dim] = _values(places[dims.index(dim)] if one else seen[dim])
-    found = []
+    datasets = []
     for role, mine in variables.items():
         whole = xarray.Dataset(mine, {dim: x for dim, x in labels[role].items() if not _are_plain_numbers(x)})
-        found.append(whole.set_coords([name for name, x in whole.data_vars.items() if x.dtype.kind == "U"]))
-    return found[0], found[1]
+        datasets.append(whole.set_coords([name for name, x in whole.data_vars.items() if x.dtype.kind == "U"]))
+    return datasets[0], datasets[1]
 
 
 def _changes_at(place: tuple[str, ...]) -> int:

@@ -30,7 +30,7 @@ class Reproduced:
     question: str = ""
     quality: str = ""
     rows: list[claims.ClaimRow] = field(default_factory=list)
-    found: Results | None = None
+    results: Results | None = None
     table: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
 
@@ -44,9 +44,9 @@ def write_results(outcomes: list[Reproduced], folder: Path) -> None:
     with durable.built(folder / RESULTS) as place:
         xarray.Dataset(attrs=about).to_zarr(place, mode="w", zarr_format=2, consolidated=False)
         for one in outcomes:
-            if one.found is not None:
+            if one.results is not None:
                 for role in ("predicted", "measured"):
-                    part = getattr(one.found, role)
+                    part = getattr(one.results, role)
                     part.to_zarr(place, group=f"{one.id}/{role}", mode="a", zarr_format=2, consolidated=False)
         zarr.consolidate_metadata(place, zarr_format=2)
 
@@ -80,21 +80,21 @@ def read(folder: Path) -> dict[str, Any]:
     return content
 
 
-def _merged(content: dict[str, Any], done: list[Reproduced], known: dict[str, Experiment]) -> dict[str, Any]:
+def _merged(content: dict[str, Any], done: list[Reproduced], experiments: dict[str, Experiment]) -> dict[str, Any]:
     """The published content with the new outcomes in it, sorted by figure."""
     about: dict[str, Any] = dict(content["figures"])
-    rows: dict[str, list[claims.ClaimRow]] = {name: [] for name in known}
+    rows: dict[str, list[claims.ClaimRow]] = {name: [] for name in experiments}
     for row in content["claims"]:
         rows.setdefault(row["figure"], []).append(row)
     for one in done:
-        told = ("title", "finding", "question", "quality", "table")
-        about[one.id] = {name: getattr(one, name) or None for name in told}
+        keys = ("title", "finding", "question", "quality", "table")
+        about[one.id] = {name: getattr(one, name) or None for name in keys}
         rows[one.id] = one.rows
-    kept = sorted(name for name in about if name in known)
-    return {"claims": [row for name in kept for row in rows[name]], "figures": {name: about[name] for name in kept}}
+    names = sorted(name for name in about if name in experiments)
+    return {"claims": [row for name in names for row in rows[name]], "figures": {name: about[name] for name in names}}
 
 
-def _index_text(content: dict[str, Any], known: dict[str, Experiment], figures: Path, here: Path) -> str:
+def _index_text(content: dict[str, Any], experiments: dict[str, Experiment], figures: Path, here: Path) -> str:
     """`experiments/README.md`: question, command, verdicts and thumbnail of every experiment."""
     lines = [
         "# Experiments",
@@ -108,15 +108,15 @@ def _index_text(content: dict[str, Any], known: dict[str, Experiment], figures: 
         "| figure | question, and what was found | command | claims that hold |",
         "|---|---|---|---|",
     ]
-    for name, one in known.items():
+    for name, one in experiments.items():
         about, rows = content["figures"].get(name), [r for r in content["claims"] if r["figure"] == name]
         picture = _relative(figures / f"{name}.png", here)
         finding = about.get("finding", "") if about else ""
         shown = f'<a href="{picture}"><img src="{picture}" width="220" alt="{finding or name}"></a>' if about else ""
         verdict = f"{sum(r['holds'] for r in rows)} of {len(rows)}" if about else "not published yet"
         command = f"`{claims.command(name)}`"
-        said = f"{one.question} **{finding}**" if finding else one.question
-        lines.append(f"| [{name}]({name}.py) {shown} | {said} | {command} | {verdict} |")
+        cell = f"{one.question} **{finding}**" if finding else one.question
+        lines.append(f"| [{name}]({name}.py) {shown} | {cell} | {command} | {verdict} |")
     return "\n".join(lines) + "\n"
 
 

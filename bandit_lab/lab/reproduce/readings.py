@@ -19,8 +19,8 @@ def farthest_from_one(measured: Any, predicted: Any) -> float:
 
     NaN if something that is predicted was not measured: nothing may hold because it was not found.
     """
-    ratio, known = measured / predicted, ~np.isnan(predicted)
-    if np.any(np.isnan(measured) & known) or not np.any(known):
+    ratio, is_predicted = measured / predicted, ~np.isnan(predicted)
+    if np.any(np.isnan(measured) & is_predicted) or not np.any(is_predicted):
         return float("nan")
     values = np.ravel(ratio)
     values = values[np.isfinite(values)]

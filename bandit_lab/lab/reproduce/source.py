@@ -55,13 +55,13 @@ def _uses(source: str, name: str) -> Iterator[tuple[str, int]]:
             continue
         inside = [node for node in ast.walk(statement) if isinstance(node, ast.Import | ast.ImportFrom)]
         yield from ((target, node.lineno) for node in inside for target in _import_targets(node))
-        known = dict(top) | dict(entry for node in inside for entry in _imported(node))
+        imports = dict(top) | dict(entry for node in inside for entry in _imported(node))
         owners = {id(node.value) for node in ast.walk(statement) if isinstance(node, ast.Attribute)}
         for node in ast.walk(statement):
             if isinstance(node, ast.Name | ast.Attribute) and id(node) not in owners:
                 first, _, rest = _dotted(node).partition(".")
-                if first in names or first in known:
-                    yield ".".join(filter(None, (known.get(first, first), rest))), node.lineno
+                if first in names or first in imports:
+                    yield ".".join(filter(None, (imports.get(first, first), rest))), node.lineno
 
 
 def _reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
@@ -76,31 +76,31 @@ def _reached(source: str, name: str) -> list[tuple[ast.stmt, set[str]]]:
             defined.setdefault(binding, []).append(statement)
     if name not in defined:
         raise ValueError(f"{name}: expected a function of this name at the top of the file")
-    waiting, kept = [name], {}
+    waiting, uses = [name], {}
     while waiting:
         for statement in defined.pop(waiting.pop(), []):
-            kept[statement] = _named(statement)
+            uses[statement] = _named(statement)
             if isinstance(statement, ast.FunctionDef):  # what is local to it leads nowhere
                 header = [statement.args, *statement.decorator_list, *filter(None, [statement.returns])]
-                kept[statement] = within[statement.name].union(*map(_named, header))
-            waiting += kept[statement]
-    return [(statement, kept[statement]) for statement in body if statement in kept]
+                uses[statement] = within[statement.name].union(*map(_named, header))
+            waiting += uses[statement]
+    return [(statement, uses[statement]) for statement in body if statement in uses]
 
 
 @lru_cache  # every experiment that reads numbers off curves asks
 def _shared(used: str) -> tuple[Path, ...]:
     """The file beside the experiments that a dotted name is of, and those that it imports; none for other names."""
-    found: list[Path] = []
+    paths: list[Path] = []
     waiting = [used]
     while waiting:
         first, *rest = waiting.pop().split(".")
         places = [Path(*rest[:end]).with_suffix(".py") for end in range(len(rest), 1, -1)]
         for place in places if first == "experiments" else ():
             path = beside_package("experiments", "*.py") / place
-            if path.is_file() and path not in found:
-                found.append(path)
+            if path.is_file() and path not in paths:
+                paths.append(path)
                 waiting += _imported_names((path,))
-    return tuple(found)
+    return tuple(paths)
 
 
 def _imported_names(files: tuple[Path, ...]) -> list[str]:

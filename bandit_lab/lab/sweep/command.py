@@ -85,22 +85,22 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | 
             folder.open(asdict(plan.settings), keep_chunks=True)
             chunks.open(settings)
             done = _compute_all(plan, chunks, progress, attempts)
-            found = _write(plan, folder, chunks, settings, progress, done)
+            result = _write(plan, folder, chunks, settings, progress, done)
             if not done.failed:
                 chunks.remove()
     if not done.failed:
-        return found
+        return result
     place, reason = next(iter(done.failed.items()))
     more = f" and {len(done.failed) - 1} more" if len(done.failed) > 1 else ""
-    return replace(found, incomplete=f"failed, null in the results: {place} ({reason}){more}")
+    return replace(result, incomplete=f"failed, null in the results: {place} ({reason}){more}")
 
 
 def _settings_of(plan: SweepPlan) -> dict[str, Any]:
     """Everything that decides the results: two sweeps with the same may share a folder."""
-    kept = {name: value for name, value in asdict(plan.settings).items() if name not in NOT_HASHED}
+    hashed = {name: value for name, value in asdict(plan.settings).items() if name not in NOT_HASHED}
     names = ("momentum", "kl_weight", "refresh_interval", "learning_rate", "learning_rate_spec", "sampled_momentum")
     axes = {name: getattr(plan, name) for name in (*names, "sampled_interval", "multiples", "steps_given")}
-    return plain({"command": "sweep", "settings": kept, "axes": axes, "width": _block_width()})
+    return plain({"command": "sweep", "settings": hashed, "axes": axes, "width": _block_width()})
 
 
 def _block_width() -> dict[str, int]:
@@ -125,18 +125,18 @@ def _write(
     folder.write_config(resolved)
     with progress.stage("examples"):
         results = dataset(plan, done)
-    found = result_of(plan, done, work, results)
+    result = result_of(plan, done, work, results)
     with progress.stage("writing"):
         folder.write_results(results, streams(plan, done.sampled))
         if plan.settings.pictures:
             folder.write_files({f"{figure.name}.png": figure.png() for figure in figures_of(results)})
-        folder.write_summary(found.to_dict())
+        folder.write_summary(result.to_dict())
     wall = time.perf_counter() - done.started
     seconds = {"wall": wall, "compile": done.compile_seconds, "run": wall - done.compile_seconds}
     more = {"chunks": counts, "settings_hash": hash_of(settings)}
     folder.finish("sweep", resolved, seconds, progress.seconds, _block_width(), **more)
-    found.show()
-    return found
+    result.show()
+    return result
 
 
 def _throughput(plan: SweepPlan, progress: Progress, done: Computed) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _compute_all(plan: SweepPlan, store: ChunkStore, progress: Progress, attempt
     def run(kind: str, work: Sequence[Work]) -> Report:
         with progress.stage(kind) as advance:
             report = run_chunks(store, work, advance, attempts)
-        done.found, done.made = done.found + report.found, done.made + report.computed
+        done.stored, done.computed = done.stored + report.found, done.computed + report.computed
         done.job_seconds += report.seconds
         done.failed |= {f"{kind}: {work[i].what}": reason for i, reason in report.failed.items()}
         return report
@@ -226,10 +226,10 @@ def _fine_learning_rates(plan: SweepPlan, predicted: list[Predicted]) -> np.ndar
 
 def _learning_rate_range(thresholds: Iterable[float]) -> tuple[float, float]:
     """A range of learning rates that holds all positive finite `thresholds` with room on both sides, two digits."""
-    known = [t for t in thresholds if math.isfinite(t) and t > 0]
-    if not known:
+    finite = [t for t in thresholds if math.isfinite(t) and t > 0]
+    if not finite:
         return 1e-3, 10.0
-    return float(f"{min(known) / 2:.1e}"), float(f"{max(known) * 2:.1e}")
+    return float(f"{min(finite) / 2:.1e}"), float(f"{max(finite) * 2:.1e}")
 
 
 def _measured(
@@ -238,7 +238,7 @@ def _measured(
     """Thresholds, onsets and outcomes of every row; NaN where no job has them, with the reason where one failed."""
     cells, count = drift.cells, len(drift.cells.momentum)
     reasons: list[str | None] = [None] * count
-    found = []
+    measured = []
     for kind, work in rows_work(plan, drift, rates).items():
         value, on_grid = np.full(count, np.nan), np.full((count, len(rates)), np.nan)
         report = run(kind, work)
@@ -249,8 +249,8 @@ def _measured(
             else:
                 arrays = store.load(key)
                 value[job.rows], on_grid[job.rows] = arrays["value"], arrays["on_grid"]
-        found.append((value, on_grid))
-    (boundary, growth), (onset, rings) = found
+        measured.append((value, on_grid))
+    (boundary, growth), (onset, rings) = measured
     lost = np.where(growth[:, 0] > 0, rates[0], boundary)  # the grid may begin where stability is lost already
     onset = np.where(onset > lost * (1 + SAME), np.nan, onset)
     for equilibrium in drift.equilibria:

@@ -125,8 +125,8 @@ def _drawn_intervals(plan: SweepPlan) -> np.ndarray:
 def _drawn(drift: DriftResult, momenta: np.ndarray, intervals: np.ndarray) -> dict[str, Any]:
     """Predicted lines of the phase diagrams, at the first KL weight: they bend between intervals of a sparse list."""
     cells = rows(momenta, np.array([drift.equilibria[0].kl_weight]), intervals)
-    found = predict_rows(drift.equilibria[:1], cells)
-    lines = {"threshold_law": found.law, "threshold_exact": found.exact, "onset_exact": found.onset}
+    predicted = predict_rows(drift.equilibria[:1], cells)
+    lines = {"threshold_law": predicted.law, "threshold_exact": predicted.exact, "onset_exact": predicted.onset}
     dims, shape = ("drawn_momentum", "drawn_refresh_interval"), (len(momenta), len(intervals))
     about = {"units": ETA, "drift": drift.name}
     return {f"drawn_{name}": (dims, values(line).reshape(shape), about) for name, line in lines.items()}

@@ -60,8 +60,8 @@ class Equilibrium:
             return self.point.reason
         if learner.staleness.drawn:
             return Reason.DRAWN
-        known = response_of(learner.optimizer, 0.5) is not None
-        return None if known else _NO_MEASURE.format(learner.optimizer.convention)
+        has_response = response_of(learner.optimizer, 0.5) is not None
+        return None if has_response else _NO_MEASURE.format(learner.optimizer.convention)
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class Computed:
     started: float
     drifts: list[DriftResult] = field(default_factory=list)
     sampled: "SampledResult | None" = None
-    found: int = 0
-    made: int = 0
+    stored: int = 0
+    computed: int = 0
     job_seconds: float = 0.0
     failed: dict[str, str] = field(default_factory=dict)
     seed_steps_here: float = 0.0
@@ -134,9 +134,9 @@ class Computed:
     def counts(self) -> dict[str, Any]:
         """For `manifest.json` and `summary.json`."""
         return {
-            "total": self.found + self.made + len(self.failed),
-            "found": self.found,
-            "computed_here": self.made,
+            "total": self.stored + self.computed + len(self.failed),
+            "found": self.stored,
+            "computed_here": self.computed,
             "failed": [{"chunk": place, "reason": reason} for place, reason in self.failed.items()],
             "seconds": round(self.job_seconds, 3),
         }
@@ -243,14 +243,14 @@ class RowsWork:
         assert at.point.theta is not None
         place = (self.plan.learner, at.dynamics, self.cells, np.tile(at.point.theta, (len(self.rows), 1)))
         if self.detector == BOUNDARY:
-            found = measure.learning_rate_boundary(*place, measure.generic_direction(at.point.basis), several)
+            boundary = measure.learning_rate_boundary(*place, measure.generic_direction(at.point.basis), several)
         else:
             assert at.stiffness is not None
             mode = measure.stiffest_mode(at.stiffness.relaxation_matrix, at.point.basis)
-            found = measure.learning_rate_onset(*place, *mode, several)
+            boundary = measure.learning_rate_onset(*place, *mode, several)
         if len(rates) > 1:
-            return {"value": found.value, "on_grid": found.on_grid}
-        return {"value": np.full_like(found.value, np.nan), "on_grid": found.on_grid[:, :1]}
+            return {"value": boundary.value, "on_grid": boundary.on_grid}
+        return {"value": np.full_like(boundary.value, np.nan), "on_grid": boundary.on_grid[:, :1]}
 
     def cut(self, length: int) -> list["RowsWork"]:
         """The same work in jobs of at most `length` rows."""
@@ -366,13 +366,13 @@ class RunsWork:
     def cut(self) -> list["RunsWork"]:
         """The same work in chunks, all seeds of some cells before the next cells."""
         cells, seeds = _chunk_shape(self.plan, self.steps, len(self.index), self.seeds)
-        found = []
+        chunks = []
         for some in (slice(i, i + cells) for i in range(0, len(self.index), cells)):
             part = {name: getattr(self, name)[some] for name in ("index", "starts", "reference")}
             for first in range(0, self.seeds, seeds):
                 size = min(seeds, self.seeds - first)
-                found.append(replace(self, **part, cells=take(self.cells, some), first=first, seeds=size))
-        return found
+                chunks.append(replace(self, **part, cells=take(self.cells, some), first=first, seeds=size))
+        return chunks
 
 
 def _chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:

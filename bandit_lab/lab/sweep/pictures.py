@@ -130,8 +130,8 @@ def shade(
         ends = ([sides[first]] if first else [], [sides[last + 1]] if last < len(interval) - 1 else [])
         place = np.concatenate([ends[0], interval[first : last + 1], ends[1]])
         for code in range(int(outcome[0].min()), len(s.FILL)):
-            known = measured.get(code, np.full(len(interval), np.nan))
-            low = np.array([edge(rate, outcome[:, n], code, known[n]) for n in range(first, last + 1)])
+            begins = measured.get(code, np.full(len(interval), np.nan))
+            low = np.array([edge(rate, outcome[:, n], code, begins[n]) for n in range(first, last + 1)])
             low = np.concatenate([low[:1] if first else [], low, low[-1:] if ends[1] else []])
             at, low = _bent(place, low, *(bends or {}).get(code, (place, low)))
             axes.fill_between(at, low, np.maximum(low, rate[-1]), color=s.FILL[code], linewidth=0, zorder=0)
@@ -200,11 +200,11 @@ def _diagram(axes: Axes, part: "xarray.Dataset", lines: dict[str, np.ndarray], c
             at = first - (threshold < np.sqrt(rate[first - 1] * rate[first]))
             outcome[at, n] = Outcome.UNSTABLE  # a window that the grid passed over: a cell on its line
     axes.set(xscale="log", yscale="log", ylim=(rate[0], rate[-1]), xlim=(interval[0], interval[-1]))
-    known, bends = {}, {}
+    measured, bends = {}, {}
     for code, name in ((int(Outcome.UNSTABLE), "threshold"), (int(Outcome.OSCILLATING), "onset")):
-        known[code] = part[f"{name}_measured"].fillna(part[f"{name}_exact"]).values
+        measured[code] = part[f"{name}_measured"].fillna(part[f"{name}_exact"]).values
         bends[code] = (lines["interval"], lines[f"{name}_exact"])
-    shade(axes, interval, rate, outcome, known, bends)
+    shade(axes, interval, rate, outcome, measured, bends)
     shown = _marked(interval)
     axes.plot(lines["interval"], lines["onset_exact"], **s.ONSET)
     axes.plot(lines["interval"], lines["threshold_exact"], **s.EXACT)

@@ -39,11 +39,11 @@ def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarr
     onsets: list[Row] = []
     for drift in drifts:
         if plan.settings.boundary == "refresh_interval":
-            found = _of_refresh_interval(drift, rates)
+            drift_rows = _of_refresh_interval(drift, rates)
         else:
-            found = _of_learning_rate(drift, sampled if drift.dynamics == "finite_group" else None)
-        thresholds += found[0]
-        onsets += found[1]
+            drift_rows = _of_learning_rate(drift, sampled if drift.dynamics == "finite_group" else None)
+        thresholds += drift_rows[0]
+        onsets += drift_rows[1]
     stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria]
     about: Row = {
         "axes": plan.axes(rates),
@@ -76,12 +76,12 @@ def figures_of(results: "xarray.Dataset") -> list[Figure]:
 
         return getattr(pictures, name)(*axes, results, **which)
 
-    found = []
+    figures = []
     if min(results.sizes["refresh_interval"], results.sizes["learning_rate"]) > 1:
-        found.append(Figure("phase_diagram", partial(draw, "phase_diagram"), partial(draw, "draw_on")))
+        figures.append(Figure("phase_diagram", partial(draw, "phase_diagram"), partial(draw, "draw_on")))
     if "example_reward" in results:
-        found.append(Figure("trajectories", partial(draw, "trajectory_panels")))
-    return found
+        figures.append(Figure("trajectories", partial(draw, "trajectory_panels")))
+    return figures
 
 
 def verdict(results: "xarray.Dataset") -> str:
@@ -152,8 +152,8 @@ def _exactly_unstable(drift: DriftResult, rates: np.ndarray) -> np.ndarray:
         linear = drift.equilibrium(float(drift.cells.kl_weight[i])).linear
         if linear.unsupported_reason() is None:
             loop = linear.loop(float(drift.cells.momentum[i]), drift.cells.refresh_interval[i].item())
-            found = (loop.multipliers(rate) for rate in rates)
-            result[i] = [abs(math.nan if isinstance(one, Reason) else complex(one[0])) >= 1 for one in found]
+            multipliers = (loop.multipliers(rate) for rate in rates)
+            result[i] = [abs(math.nan if isinstance(one, Reason) else complex(one[0])) >= 1 for one in multipliers]
     return result
 
 
@@ -207,8 +207,8 @@ def _shown(threshold: Row, onset: Row) -> Row:
 def _missing(thresholds: list[Row]) -> list[str]:
     """One line per reason why thresholds are missing."""
     reasons = [(key, value.reason) for row in thresholds for key, value in row.items() if isinstance(value, Value)]
-    found = {one: reasons.count(one) for one in reasons if one[1] and one[0] != "relative_error"}
-    return [f"no {key.replace('_', ' ')} in {count} rows: {reason}" for (key, reason), count in found.items()]
+    counts = {one: reasons.count(one) for one in reasons if one[1] and one[0] != "relative_error"}
+    return [f"no {key.replace('_', ' ')} in {count} rows: {reason}" for (key, reason), count in counts.items()]
 
 
 def _stiffness(drift: str, of: Equilibrium) -> Row:
@@ -218,15 +218,15 @@ def _stiffness(drift: str, of: Equilibrium) -> Row:
         nothing = Value.absent(of.point.reason or "no fixed point")
         row |= dict.fromkeys(("hessian", "closed_form", "relaxation", "jacobian"), nothing)
         return row | {"critical_kl_weight": of.linear.critical_kl_weight}
-    found, linear = of.stiffness, of.linear
-    hessian = Value.absent(found.hessian_reason or "none") if found.hessian is None else eigenvalues(found.hessian)
+    report, linear = of.stiffness, of.linear
+    hessian = Value.absent(report.hessian_reason or "none") if report.hessian is None else eigenvalues(report.hessian)
     row |= {
         "hessian": hessian,
         "closed_form": eigenvalues(linear.spectrum) if linear.closed_form else Value.absent(NO_FORMULA),
-        "relaxation": eigenvalues(found.relaxation),
-        "jacobian": eigenvalues(found.jacobian),
-        "fresh": eigenvalues(found.fresh_spectrum),
-        "stale": eigenvalues(found.stale_spectrum),
+        "relaxation": eigenvalues(report.relaxation),
+        "jacobian": eigenvalues(report.jacobian),
+        "fresh": eigenvalues(report.fresh_spectrum),
+        "stale": eigenvalues(report.stale_spectrum),
         "policy": of.point.policy[0],
         "policies": of.point.policy,
         "expected_reward": of.point.expected_reward,
@@ -274,8 +274,8 @@ def _how_often(thresholds: list[Row]) -> str:
     """In how many rows that is what was seen."""
     both = [row for row in thresholds if "sampled_learning_rate" in row]
     seen = [(row["sampled_learning_rate"].value, row["exact"].value) for row in both]
-    known = [sampled < exact for sampled, exact in seen if sampled is not None and exact is not None]
-    if not known:
+    below = [sampled < exact for sampled, exact in seen if sampled is not None and exact is not None]
+    if not below:
         return "; here no row has both, so that nothing is compared."
-    doubt = "" if all(known) else "; elsewhere the runs are too short or the grid too coarse to tell"
-    return f" in {sum(known)} of {len(known)} rows{doubt}."
+    doubt = "" if all(below) else "; elsewhere the runs are too short or the grid too coarse to tell"
+    return f" in {sum(below)} of {len(below)} rows{doubt}."

@@ -82,13 +82,13 @@ def _simulated(settings: SimulationSettings, curves: bool | None = False) -> "xa
     if linear is not None:
         codes, why = _outcomes(settings, learner, linear, cell, runs)
     about = {"path": runs.route.name, "precision": precision, "dynamics": settings.dynamics}
-    found = _dataset(
+    data = _dataset(
         runs, codes, dict(_flat(asdict(settings))) | about | ({} if codes is not None else {"no_outcome": why})
     )
     if curves:
         every = simulation.trajectories(learner, settings.dynamics, cells, **how)[0]
-        found["reward"] = (("seed", "step"), every, {"units": "reward", "long_name": "expected reward"})
-    return found
+        data["reward"] = (("seed", "step"), every, {"units": "reward", "long_name": "expected reward"})
+    return data
 
 
 def _fixed_point(settings: Settings, learner: Learner) -> tuple[LinearTheory | None, str]:

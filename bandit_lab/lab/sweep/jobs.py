@@ -113,7 +113,7 @@ class DriftResult(Drift):
 class Computed:
     """Learning rates of the grid, one result per drift, the sampled runs; and what this process did of it.
 
-    found, made: jobs that were done before, and that were computed here, in `job_seconds`. failed: place of every
+    stored, computed: jobs that were done before, and that were computed here, in `job_seconds`. failed: place of every
     failed job -> reason. started: by `time.perf_counter`. seconds: of all of it, `compile_seconds` of these in
     compiling; `sampling_compile_seconds` for the sampled runs.
     """

@@ -61,7 +61,8 @@ def _guarded(command: str, rest: list[str]) -> int:
         return _complain(who, text)
     if (reason := lost()) is None:
         return OK
-    return _complain(who, f"stdout: cannot be written ({reason}); the run is finished: {job.folder}", INCOMPLETE)
+    where = "" if job.folder is None else f": {job.folder}"
+    return _complain(who, f"stdout: cannot be written ({reason}); the run is finished{where}", INCOMPLETE)
 
 
 def _again(job: "_Job", rest: list[str], ended: bool = False) -> str:
@@ -114,8 +115,11 @@ class _Job:
         from bandit_lab.app import runner
 
         given = [one.partition("=")[2] for one in overrides if one.startswith("run_dir=")]
-        self.folder = Path(given[-1].strip("'\"")) if given else runner.default_folder(self.command)
         several = bool({"-m", "--multirun"} & set(overrides))
+        if given:
+            self.folder = Path(given[-1].strip("'\""))
+        elif several or COMMANDS[self.command].writes:
+            self.folder = runner.default_folder(self.command)
         own = [f"hydra.sweep.dir='{self.folder}'"] if several else []
         with bad_input():
             _checks.require(not several or not COMMANDS[self.command].reads, "option", "one run folder", "-m")
@@ -140,7 +144,6 @@ class _Job:
             return
         try:
             of_hydra = HydraConfig.get()
-            assert self.folder is not None
             several = of_hydra.mode == RunMode.MULTIRUN
             folder = Path(of_hydra.sweep.dir, str(of_hydra.job.num)) if several else self.folder
             explicit = frozenset(one.lstrip("+~").split("=", 1)[0] for one in of_hydra.overrides.task)

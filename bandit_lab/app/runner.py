@@ -40,10 +40,10 @@ def _settings_from(command: str, config: Any) -> Any:
     return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
 
 
-def checked(command: str, settings: Any, explicit: frozenset[str], folder: Path) -> Any:
+def checked(command: str, settings: Any, explicit: frozenset[str], folder: Path | None) -> Any:
     """The plan of a job after every check. Raises ValueError; writes nothing."""
     module: Any = COMMANDS[command].load()
-    if COMMANDS[command].reads:
+    if COMMANDS[command].reads or folder is None:
         return module.prepare(settings, explicit)
     store.check_folder(folder, bool(settings.overwrite), COMMANDS[command].chunked)
     plan = module.prepare(settings, explicit)
@@ -52,8 +52,8 @@ def checked(command: str, settings: Any, explicit: frozenset[str], folder: Path)
     return plan
 
 
-def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> None:
-    """Do one job in `folder`; prints its table and, as the last line, the folder, or the one file that was made."""
+def run(command: str, config: Any, explicit: frozenset[str], folder: Path | None) -> None:
+    """Do one job in a folder, or without; prints its table, and as the last line the folder or the one file made."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -62,24 +62,29 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path) -> No
         with bad_input():
             plugins.load(settings.plugins)
             plan = checked(command, settings, explicit, folder)
-            if not COMMANDS[command].reads:
+            if folder is not None and not COMMANDS[command].reads:
                 store.create_folder(folder)
-        outcome = perform(command, plan, store.RunFolder(folder), Progress(settings.quiet))
+        outcome = perform(command, plan, None if folder is None else store.RunFolder(folder), Progress(settings.quiet))
     except OSError as error:
         if error.errno not in DISK:
             raise
         raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
-    say(str(outcome if isinstance(outcome, Path) else folder))
+    if where := outcome if isinstance(outcome, Path) else folder:
+        say(str(where))
     if isinstance(outcome, Result) and outcome.incomplete:
         raise Stopped(outcome.incomplete, ended=True)
 
 
-def perform(command: str, plan: Any, folder: store.RunFolder, progress: Progress) -> Any:
+def perform(command: str, plan: Any, folder: store.RunFolder | None, progress: Progress) -> Any:
     """Do a checked job: by the `execute` of its module, or by `compute` with what every command does around it.
 
     Returns a result, or the file that a command makes instead of a run folder.
     """
     module: Any = COMMANDS[command].load()
+    if folder is None:
+        result = module.compute(plan, progress)
+        result.show()
+        return result
     if COMMANDS[command].writes:
         return module.execute(plan, folder, progress)
     return compute_into(command, module.compute, plan, folder, progress)

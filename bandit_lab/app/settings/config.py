@@ -50,7 +50,9 @@ class RunSettings:
 
     quiet: bool = setting(False, "", QUIET)
     plugins: list[str] = setting([], "modules", "Python modules to import first; they may register variants")
-    run_dir: str | None = setting(None, "path", "run folder; null: outputs/<command>/<date>_<time>")
+    run_dir: str | None = setting(
+        None, "path", "run folder; null: outputs/<command>/<date>_<time>, of predict and check none"
+    )
     overwrite: bool = setting(False, "", "replace a finished run in run_dir")
 
 

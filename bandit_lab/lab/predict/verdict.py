@@ -149,7 +149,8 @@ def brief(point: OperatingPoint, said: Statements, notes: list[str]) -> list[str
     """The lines under the verdict: thresholds with the margin, the fixed point, what to do."""
     lines = [] if point.linear.policy is None else [*_rate(point, said), *_interval(point), _fixed_point(point)]
     sampler = notes[:1] if point.sampler else ()
-    return [*lines, *sampler, f"what to do: {_advice(point, said)}", "-v prints every quantity"]
+    advice = _advice(point, said)
+    return [*lines, *sampler, f"{advice[0].upper()}{advice[1:]}.", "-v prints every quantity"]
 
 
 def ranges(found: UnstableIntervals) -> str:
@@ -214,12 +215,12 @@ def _advice(point: OperatingPoint, statements: Statements) -> str:
     if collapsed is not None and collapsed >= SEEN:
         return "raise kl_weight or group_size: noise ends runs here, not instability"
     if exact is None:
-        return "nothing"
+        return "nothing to do"
     if exact < ROOM * rate:
         return (
             f"lower learning_rate to {number(exact / ROOM)}: a run that starts far from the fixed point may overshoot"
         )
-    return f"nothing. You can raise learning_rate to about {number(exact / ROOM, 2)} (half the threshold)"
+    return f"nothing to do: you can raise learning_rate to about {number(exact / ROOM, 2)} (half the threshold)"
 
 
 def _way_back(point: OperatingPoint) -> str:

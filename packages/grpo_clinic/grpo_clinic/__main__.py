@@ -38,9 +38,9 @@ class Parser(argparse.ArgumentParser):
 
 def parser() -> Parser:
     """The commands and their options."""
-    made = Parser(prog="grpo-clinic", description="What a training log of GRPO proves, and what became of its reward.")
-    made.add_argument("--version", action="version", version=__version__)
-    commands = made.add_subparsers(dest="command", required=True, metavar="diagnose | compare | fit | watch")
+    root = Parser(prog="grpo-clinic", description="What a training log of GRPO proves, and what became of its reward.")
+    root.add_argument("--version", action="version", version=__version__)
+    commands = root.add_subparsers(dest="command", required=True, metavar="diagnose | compare | fit | watch")
     reading = Parser(add_help=False)
     reading.add_argument("paths", nargs="*", metavar="LOG", help=f"files and folders; {PASTED} reads what is pasted")
     reading.add_argument("--logs-index", help="a table of runs instead: CSV, a row per run")
@@ -75,7 +75,7 @@ def parser() -> Parser:
     watch.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="between two looks")
     watch.add_argument("--seconds", type=float, help="how long in all")
     watch.add_argument("--idle", type=float, metavar="SECONDS", help="end when nothing new came for so long")
-    return made
+    return root
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -95,8 +95,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nobody reads any more
         return 0
     except OSError as error:
-        said = f"{error.filename}: expected a file that can be written, got {error.strerror}"
-        print(f"grpo-clinic {command}: {said}", file=sys.stderr)
+        reason = f"{error.filename}: expected a file that can be written, got {error.strerror}"
+        print(f"grpo-clinic {command}: {reason}", file=sys.stderr)
         return STOPPED
 
 
@@ -113,8 +113,8 @@ def _import(module: str) -> None:
 
 
 def _options(given: dict[str, Any]) -> dict[str, Any]:
-    known = {name: value for name, value in given.items() if value is not None}
-    return known | {"paths": tuple(known.get("paths", ())), "beside": tuple(known.get("beside", ()))}
+    options = {name: value for name, value in given.items() if value is not None}
+    return options | {"paths": tuple(options.get("paths", ())), "beside": tuple(options.get("beside", ()))}
 
 
 def _diagnose(given: dict[str, Any]) -> int:
@@ -139,8 +139,8 @@ def _compare(given: dict[str, Any]) -> int:
 
 
 def _page(runs: Sequence[Diagnosed]) -> str:
-    told = [(one, report.text(one.found, one.curve, True)) for one in runs]
-    return page.page("Diagnosis", [(one.name, one.curve.step, one.curve.reward, None, text) for one, text in told])
+    texts = [(one, report.text(one.found, one.curve, True)) for one in runs]
+    return page.page("Diagnosis", [(one.name, one.curve.step, one.curve.reward, None, text) for one, text in texts])
 
 
 def _fit(given: dict[str, Any]) -> int:
@@ -149,9 +149,9 @@ def _fit(given: dict[str, Any]) -> int:
     runs, without = all_fitted(settings)
     _say([one.text(settings.level, whole) for one in runs], without)
     if at is not None:
-        told = [(one, one.text(settings.level, True)) for one in runs]
+        texts = [(one, one.text(settings.level, True)) for one in runs]
         page.write(at, page.page("Fit", [(one.name, one.curve.step, one.curve.reward, np.asarray(one.best.fitted), text)
-                                         for one, text in told]))  # fmt: skip
+                                         for one, text in texts]))  # fmt: skip
     _write(rows, [one.row() for one in runs], without)
     return 0
 

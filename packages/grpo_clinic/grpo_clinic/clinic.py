@@ -60,11 +60,11 @@ def diagnosed(
 
 def _judged(log: Log, curve: Curve, limits: Mapping[str, float] | None, recipe: Recipe | None) -> Report:
     """One run; its recipe tells G, N and the bound on ages where nobody else did: the given one, or the log's own."""
-    known = recipe or trainers.recipe_in_log(trainers.settings_of_log(curve.source, curve.settings), curve.framework)
-    size, interval = log.group_size or known.group_size, log.refresh_interval or known.interval
+    setup = recipe or trainers.recipe_in_log(trainers.settings_of_log(curve.source, curve.settings), curve.framework)
+    size, interval = log.group_size or setup.group_size, log.refresh_interval or setup.interval
     traps = () if recipe is None else tuple(f"{trap.text} ({trap.source})" for trap in recipe.traps)
-    without = known.without_baseline(size)
-    case = Case(curve, size, interval, known.age_bound, known.age_key)
+    without = setup.without_baseline(size)
+    case = Case(curve, size, interval, setup.age_bound, setup.age_key)
     return report(case, log.name, limits, traps=(*([without] if without else []), *traps))
 
 

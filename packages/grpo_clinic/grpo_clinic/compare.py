@@ -33,16 +33,16 @@ class Difference:
 def compare(first: Curve, second: Curve) -> list[Difference]:
     """All series that both runs have, the largest difference first."""
     ours, theirs = _series(first), _series(second)
-    found = [
+    differences = [
         one for name in ours if name in theirs and (one := _difference(name, ours[name], theirs[name])) is not None
     ]
-    return sorted(found, key=lambda one: (not one.differs, -one.errors))
+    return sorted(differences, key=lambda one: (not one.differs, -one.errors))
 
 
 def _series(curve: Curve) -> dict[str, Series]:
-    found = {"reward": curve.reward_series} if curve.reward.size else {}
-    found |= {} if curve.eval is None else {"eval": curve.eval}
-    return {**found, **curve.series, **{f"part {key}": one for key, one in curve.parts.items()}, **curve.others}
+    series = {"reward": curve.reward_series} if curve.reward.size else {}
+    series |= {} if curve.eval is None else {"eval": curve.eval}
+    return {**series, **curve.series, **{f"part {key}": one for key, one in curve.parts.items()}, **curve.others}
 
 
 def _difference(name: str, ours: Series, theirs: Series) -> Difference | None:
@@ -65,9 +65,9 @@ def _difference(name: str, ours: Series, theirs: Series) -> Difference | None:
 
 def text(first: tuple[str, Curve], second: tuple[str, Curve], whole: bool) -> str:
     """One line per series of two named runs that differs; `whole`: every series."""
-    found = compare(first[1], second[1])
-    shown = found if whole else [one for one in found if one.differs][:12]
-    lines = [f"{first[0]} and {second[0]}: {sum(one.differs for one in found)} of {len(found)} series differ."]
+    compared = compare(first[1], second[1])
+    shown = compared if whole else [one for one in compared if one.differs][:12]
+    lines = [f"{first[0]} and {second[0]}: {sum(one.differs for one in compared)} of {len(compared)} series differ."]
     for one in shown:
         times = f"{one.times:.3g} times" if np.isfinite(one.times) else "of another sign"
         begun = "" if one.since is None else f", from step {one.since:g} on"

@@ -39,18 +39,18 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
     z = abs(change) / error if error > 0 else (math.inf if change else 0.0)
     p = 2 * NormalDist().cdf(-z)
     fired = {one.rule: one for one in facts if one.fires}
-    told = f"{change:+.3g} from the first {gain.start(at)} to the last fifth, error {error:.2g}"
+    gain_text = f"{change:+.3g} from the first {gain.start(at)} to the last fifth, error {error:.2g}"
     if "reward_no_number" in fired:
         return Outcome("ended", change, error, p, fired["reward_no_number"].text)
     for one in facts:
         if one.fires and one.verdict == "collapsed":
             return Outcome("fell", change, error, p, one.text)
     if "swings" in fired:
-        return Outcome("swings", change, error, p, f"{told}; {fired['swings'].text}")
+        return Outcome("swings", change, error, p, f"{gain_text}; {fired['swings'].text}")
     if gain.shows:
         first = case.reward[: max(case.reward.size // 10, 1)].mean()
         whole = case.reward[-(case.reward.size // 5) :].mean() - case.reward[0]
         early = (first - case.reward[0]) / whole if whole > 0 else 0.0
         quick = f"; {early:.0%} of it in the first tenth" if early > 0.5 else ""
-        return Outcome("rose", change, error, p, told + quick)
-    return Outcome("flat", change, error, p, told)
+        return Outcome("rose", change, error, p, gain_text + quick)
+    return Outcome("flat", change, error, p, gain_text)

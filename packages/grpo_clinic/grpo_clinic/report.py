@@ -86,10 +86,10 @@ class Report:
     @property
     def scores(self) -> dict[str, float]:
         """Verdict -> largest score of its facts, 1 and more: beyond the limit."""
-        found: dict[str, float] = {}
+        scores: dict[str, float] = {}
         for one in self.facts:
-            found[one.verdict] = max(found.get(one.verdict, 0.0), float(one.score))
-        return found
+            scores[one.verdict] = max(scores.get(one.verdict, 0.0), float(one.score))
+        return scores
 
     @property
     def next(self) -> str:
@@ -173,7 +173,7 @@ def _notes(case: Case, facts: list[Fact]) -> dict[str, str]:
     if not by_name:
         return {}
     own = {
-        name: found[0].note for name, found in by_name.items() if name not in _MEANS and all(one.note for one in found)
+        name: group[0].note for name, group in by_name.items() if name not in _MEANS and all(one.note for one in group)
     }
     harm = any(name not in _MEANS and name not in _NO_CAUSE and name not in own for name in by_name)
     fallen = bool(case.reward.size) and noise.fallen(case.reward)
@@ -205,18 +205,18 @@ def _high(case: Case) -> bool:
 
 
 def _traps(case: Case) -> tuple[str, ...]:
-    clip, found = case.curve.series.get("clip_frac"), []
+    clip, traps = case.curve.series.get("clip_frac"), []
     interval = case.refresh_interval or case.curve.settings.get("refresh_interval")
     if clip is not None and not np.any(clip.value) and interval in (1, None):
-        found.append(
+        traps.append(
             "the clipped fraction is 0, as it must be where one update is made per batch: the ratio is always 1"
         )
     spread = case.curve.series.get("reward_std")
     if spread is not None and case.curve.framework == "TRL":
-        found.append("TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0")
+        traps.append("TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0")
     if case.curve.step_unit == "unknown":
-        found.append("the log does not tell whether a step is an optimiser step or a rollout cycle")
-    return tuple(found)
+        traps.append("the log does not tell whether a step is an optimiser step or a rollout cycle")
+    return tuple(traps)
 
 
 def _ages(case: Case) -> tuple[str, ...]:
@@ -237,10 +237,10 @@ def _ages(case: Case) -> tuple[str, ...]:
 def text(found: Report, curve: Curve, whole: bool = False) -> str:
     """The first screen, at most eight lines; `whole`: every fact with its limit, and what was read."""
     count = f"{curve.reward.size or 'no'} reward{'s' if curve.reward.size != 1 else ''}"
-    said = "a control run, at learning rate 0" if found.control is not None else found.outcome.what
-    lines = [f"{found.name}, {count}: {said}. {_capital(found.outcome.text)}."]
-    told = {found.outcome.text}
-    facts = [one for one in found.fired if one.text not in told]
+    what = "a control run, at learning rate 0" if found.control is not None else found.outcome.what
+    lines = [f"{found.name}, {count}: {what}. {_capital(found.outcome.text)}."]
+    above = {found.outcome.text}
+    facts = [one for one in found.fired if one.text not in above]
     shown = facts if whole else list({one.verdict: one for one in reversed(facts)}.values())[::-1][:3]
     lines += [f"  {_fact_text(one, found.notes, whole)}" for one in shown]
     if len(facts) > len(shown):
@@ -283,7 +283,7 @@ def row(found: Report, curve: Curve) -> dict[str, Any]:
         | {"formula": sources[one.rule].formula, "source": sources[one.rule].source}
         for one in found.facts
     ]
-    made: dict[str, Any] = plain(
+    numbers: dict[str, Any] = plain(
         {
             "log": found.name,
             "path": curve.source,
@@ -302,7 +302,7 @@ def row(found: Report, curve: Curve) -> dict[str, Any]:
             "recognised": curve.recognised,
         }
     )
-    return made
+    return numbers
 
 
 def plain(value: Any) -> Any:

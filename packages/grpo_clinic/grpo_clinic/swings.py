@@ -62,8 +62,8 @@ def _depth(values: Floats) -> float:
     turns, low, high = _turns(values), 0.0, float(np.ptp(values))
     for _ in range(12):
         middle = 0.5 * (low + high)
-        if found := _made_good(turns, middle):
-            low, turns = middle, found  # deeper moves are among these turns
+        if pivots := _made_good(turns, middle):
+            low, turns = middle, pivots  # deeper moves are among these turns
         else:
             high = middle
     return low
@@ -78,23 +78,23 @@ def _turns(values: Floats) -> list[float]:
 
 def _made_good(turns: list[float], depth: float) -> list[float]:
     """Their pivots where at least two falls were made good, else none: a move adds a pivot to two ends and the last."""
-    found = _pivots(turns, depth)
-    return found if (len(found) - 3) // 2 >= _TIMES else []
+    pivots = _pivots(turns, depth)
+    return pivots if (len(pivots) - 3) // 2 >= _TIMES else []
 
 
 def _pivots(turns: list[float], depth: float) -> list[float]:
     """The turns that matter to falls and rises by `depth` or more, a fall first: ends, and extrema they follow."""
-    found, falling, extreme = [turns[0]], False, turns[0]
+    pivots, falling, extreme = [turns[0]], False, turns[0]
     for value in turns:
         if falling:
             if value >= extreme + depth:
-                found.append(extreme)
+                pivots.append(extreme)
                 falling, extreme = False, value
             elif value < extreme:
                 extreme = value
         elif value <= extreme - depth:
-            found.append(extreme)
+            pivots.append(extreme)
             falling, extreme = True, value
         elif value > extreme:
             extreme = value
-    return [*found, extreme, turns[-1]]
+    return [*pivots, extreme, turns[-1]]

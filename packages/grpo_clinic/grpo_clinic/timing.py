@@ -30,12 +30,12 @@ def moves(curve: Curve, onset: float) -> list[Move]:
     """
     begin = float(curve.leading.step[0])
     half = begin + 0.5 * (onset - begin)
-    found = [
+    moved = [
         move
         for role, series in curve.series.items()
         if role not in _LEFT_OUT and (move := _move(role, series, half)) is not None
     ]
-    return sorted(found, key=lambda one: one.step)
+    return sorted(moved, key=lambda one: one.step)
 
 
 def _move(role: str, series: Series, half: float) -> Move | None:

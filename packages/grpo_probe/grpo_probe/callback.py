@@ -61,9 +61,9 @@ class StabilityCallback(TrainerCallback):
     @classmethod
     def attach(cls, trainer: Any, **options: Any) -> "StabilityCallback":
         """Add one to a trainer, before its other callbacks; returns it."""
-        made = cls(**options)
-        trainer.callback_handler.callbacks.insert(0, made)
-        return made
+        callback = cls(**options)
+        trainer.callback_handler.callbacks.insert(0, callback)
+        return callback
 
     def failed_in(self, hook: str, error: Exception) -> None:
         """Log what a hook could not do."""
@@ -72,10 +72,10 @@ class StabilityCallback(TrainerCallback):
     @guarded
     def on_train_begin(self, args: Any, state: Any, control: Any, **rest: Any) -> None:
         """A monitor for this run; what was logged before a checkpoint is given to it first."""
-        known = dict(self._options)
-        if (size := getattr(args, "num_generations", None)) and "group_size" not in known:
-            known["group_size"] = int(size)
-        self.monitor = Monitor(**known)
+        options = dict(self._options)
+        if (size := getattr(args, "num_generations", None)) and "group_size" not in options:
+            options["group_size"] = int(size)
+        self.monitor = Monitor(**options)
         for row in state.log_history:
             step = row.get("step")
             if isinstance(step, int | float) and math.isfinite(step):

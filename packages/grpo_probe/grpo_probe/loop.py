@@ -35,9 +35,9 @@ class Mode(NamedTuple):
         mu = self.momentum
         push = rate * (1 - mu if self.convention == "ema" else 1.0)
         look = 1 + mu if self.convention == "nesterov" else 1.0
-        kept = mu * mu if self.convention == "nesterov" else mu
+        carried = mu * mu if self.convention == "nesterov" else mu
         force = np.stack([-look * push, -push], axis=-1)
-        free = np.broadcast_to(np.array([[1.0, kept], [0.0, mu]]), (*force.shape, 2)).copy()
+        free = np.broadcast_to(np.array([[1.0, carried], [0.0, mu]]), (*force.shape, 2)).copy()
         free[..., 0] += self.fresh * force
         return free, self.stale * force
 
@@ -54,24 +54,24 @@ class Mode(NamedTuple):
 
 def _delayed(one: np.ndarray, forced: np.ndarray, lag: int) -> np.ndarray:
     """One update of (x, eta v, x of 1, ..., lag updates ago)."""
-    made = np.zeros((*one.shape[:-2], lag + 2, lag + 2))
-    made[..., :2, :2] = one
-    made[..., :2, 0 if lag == 0 else lag + 1] += forced
+    matrix = np.zeros((*one.shape[:-2], lag + 2, lag + 2))
+    matrix[..., :2, :2] = one
+    matrix[..., :2, 0 if lag == 0 else lag + 1] += forced
     if lag:
-        made[..., 2, 0] = 1.0
-        made[..., range(3, lag + 2), range(2, lag + 1)] = 1.0
-    return made
+        matrix[..., 2, 0] = 1.0
+        matrix[..., range(3, lag + 2), range(2, lag + 1)] = 1.0
+    return matrix
 
 
 def _assembled(free: np.ndarray, total: np.ndarray, model: str) -> np.ndarray:
     """The map of (x, eta v), and for `pipeline` of the x where the block before began."""
     if model == "refresh":
-        made = free.copy()
-        made[..., 0] += total
-        return made
-    made = np.zeros((*free.shape[:-2], 3, 3))
-    made[..., :2, :2], made[..., :2, 2], made[..., 2, 0] = free, total, 1.0
-    return made
+        matrix = free.copy()
+        matrix[..., 0] += total
+        return matrix
+    matrix = np.zeros((*free.shape[:-2], 3, 3))
+    matrix[..., :2, :2], matrix[..., :2, 2], matrix[..., 2, 0] = free, total, 1.0
+    return matrix
 
 
 def _radius(maps: np.ndarray) -> np.ndarray:

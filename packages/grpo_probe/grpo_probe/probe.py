@@ -95,12 +95,12 @@ class StiffnessProbe:
         method: str = "auto",
     ) -> None:
         every = list(parameters)
-        kept = [place for place, one in enumerate(every) if one.requires_grad]
-        require(len(kept) > 0, "parameters", "at least one that requires a gradient", f"none of {len(every)}")
-        self.parameters = [every[place] for place in kept]
-        self.scale = None if scale is None else [scale[place] for place in kept]
-        self.decay = None if decay is None else [decay[place] for place in kept]
-        self.seen = None if seen is None else torch.cat([seen[place].reshape(-1) for place in kept])
+        places = [place for place, one in enumerate(every) if one.requires_grad]
+        require(len(places) > 0, "parameters", "at least one that requires a gradient", f"none of {len(every)}")
+        self.parameters = [every[place] for place in places]
+        self.scale = None if scale is None else [scale[place] for place in places]
+        self.decay = None if decay is None else [decay[place] for place in places]
+        self.seen = None if seen is None else torch.cat([seen[place].reshape(-1) for place in places])
         self.rows_per_forward = rows_per_forward
         self.products, self.tolerance = integer("products", products, 2), tolerance
         self.method = choice("method", method, METHODS)

@@ -21,15 +21,15 @@ def hold_at(share: float = 0.8) -> Callable[[Any, Margin], str | None]:
     """
     require(0 < share <= 1, "share", "a number above 0, at most 1", share)
 
-    def hold(trainer: Any, found: Margin) -> str | None:
-        if found.verdict == "no signal":
+    def hold(trainer: Any, margin: Margin) -> str | None:
+        if margin.verdict == "no signal":
             return None
         groups, scheduler = trainer.optimizer.param_groups, trainer.lr_scheduler
         plain = getattr(scheduler, "scheduler", scheduler)  # accelerate's wrapper
-        known = hasattr(plain, "base_lrs")
-        require(known, "lr_scheduler_type", "one with base_lrs", type(plain).__name__)
+        has_base_lrs = hasattr(plain, "base_lrs")
+        require(has_base_lrs, "lr_scheduler_type", "one with base_lrs", type(plain).__name__)
         before = plain.base_lrs[0] / groups[0]["initial_lr"]
-        after = min(1.0, share * before / found.used) if found.used > 0 else 1.0
+        after = min(1.0, share * before / margin.used) if margin.used > 0 else 1.0
         for place, group in enumerate(groups):
             group["lr"] *= after / before
             plain.base_lrs[place] = after * group["initial_lr"]

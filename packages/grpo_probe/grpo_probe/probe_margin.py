@@ -101,8 +101,8 @@ class Margin:
             return f"unstable: lower the learning rate to below {self.learning_rate:.3g}"
         if self.verdict == "cannot tell":
             why = f"K is within {SURE:g} standard errors of the threshold"
-            known = self.stiffness.standard_error <= KNOWN * self.stiffness.value
-            why = why if known else "the error of K is above half of it, or not known"
+            precise = self.stiffness.standard_error <= KNOWN * self.stiffness.value
+            why = why if precise else "the error of K is above half of it, or not known"
             return f"cannot tell whether it is stable, for {why}: raise neither N nor the learning rate"
         if self.stiffness.critical is not None:
             return "stable along the update; another direction may be stiffer"

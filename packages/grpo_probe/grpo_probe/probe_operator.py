@@ -176,14 +176,14 @@ class Operator:
 
     def gradient(self, weights: np.ndarray) -> torch.Tensor:
         """-F = E[J^T g] [D] of all processes, groups of this one weighted by `weights`, before `scale`."""
-        found = torch.zeros(sum(one.numel() for one in self.parameters), dtype=self.dtype)
-        found = found.to(self.parameters[0].device)
+        total = torch.zeros(sum(one.numel() for one in self.parameters), dtype=self.dtype)
+        total = total.to(self.parameters[0].device)
         for batch in self.batches:
             tokens = [self.tokens[place] for place in batch]
             cotangent = torch.cat([float(weights[place]) * self.tokens[place].applied for place in batch])
             with torch.enable_grad():
-                self._backward(self._forward(torch.cat([_numbers(one.rows) for one in tokens])), cotangent, found)
-        return self.ranks.add(found)
+                self._backward(self._forward(torch.cat([_numbers(one.rows) for one in tokens])), cotangent, total)
+        return self.ranks.add(total)
 
     def contributions(self, u: torch.Tensor, v: torch.Tensor, chosen: np.ndarray | None = None) -> np.ndarray:
         """u . A v of each group alone [groups, 2], fresh and stale; zero where not `chosen`. Two products' cost.
@@ -201,9 +201,9 @@ class Operator:
                 image = torch.zeros_like(v)
                 along |= self._moved(v, np.eye(1, count, place)[0], image)
                 parts[place] = self.tokens[place].curvature(along[place], back[place], float(left @ image))
-        slopes, kept = parts[:, 2], list(along)
+        slopes, places = parts[:, 2], list(along)
         parts[:, 1] += self.scores(along) * (slopes - self.mean_of(slopes, along)[0])  # the spread of a covariance
-        parts[kept, 0] += self.decayed(u, v)
+        parts[places, 0] += self.decayed(u, v)
         return parts[:, :2]
 
     @contextmanager
@@ -217,13 +217,13 @@ class Operator:
 
             def moved(step: float) -> list[torch.Tensor]:
                 self._move(before, v, step)
-                found: list[torch.Tensor] = []
+                log_probs: list[torch.Tensor] = []
                 for batch in self.batches:
                     tokens = [self.tokens[place] for place in batch]
                     reached = self._forward(torch.cat([_numbers(one.rows) for one in tokens]))
                     parts = torch.split(reached, [len(one.start) for one in tokens])
-                    found += [part.to(one.start.dtype) for part, one in zip(parts, tokens, strict=True)]
-                return found
+                    log_probs += [part.to(one.start.dtype) for part, one in zip(parts, tokens, strict=True)]
+                return log_probs
 
             try:
                 yield moved
@@ -267,8 +267,8 @@ class Operator:
 
     def _members(self, weights: np.ndarray) -> list[list[int]]:
         """Groups that have a weight, by batch."""
-        kept = ([place for place in batch if weights[place] != 0] for batch in self.batches)
-        return [batch for batch in kept if batch]
+        weighted = ([place for place in batch if weights[place] != 0] for batch in self.batches)
+        return [batch for batch in weighted if batch]
 
     def _rows(self, members: list[int]) -> torch.Tensor:
         return torch.cat([_numbers(self.tokens[place].rows) for place in members])

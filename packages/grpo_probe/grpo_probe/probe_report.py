@@ -86,10 +86,10 @@ class ProbeReport:
     def write(self, folder: Path, state: str) -> None:
         """The page and its numbers. state: whether training has ended. Raises OSError where they cannot be written."""
         steps, values = (np.array([row[at] for row in self.measured], float) for at in (0, 1))
-        told = page.page(
+        document = page.page(
             f"Stability of {folder.resolve().name}", [("Stiffness K", steps, values, None, self.text(state))]
         )
-        page.write(folder / PAGE, told)
+        page.write(folder / PAGE, document)
         page.write(folder / NUMBERS, json.dumps(self.numbers(state), indent=1, default=str) + "\n")
 
     def numbers(self, state: str) -> dict[str, Any]:

@@ -45,8 +45,8 @@ def along_update(
         up, down = reached(step), reached(-step)
         along = [(high - low) / (2 * step) for high, low in zip(up, down, strict=True)]
         bent = [(a - 2 * one.start + b) / step**2 for one, a, b in zip(operator.tokens, up, down, strict=True)]
-        known = zip(operator.tokens, along, bent, strict=True)
-        parts = np.array([one.curvature(t, t, float((one.applied * b).sum())) for one, t, b in known])
+        triples = zip(operator.tokens, along, bent, strict=True)
+        parts = np.array([one.curvature(t, t, float((one.applied * b).sum())) for one, t, b in triples])
         places = dict(enumerate(along))
         parts[:, 1] += operator.scores(places) * (parts[:, 2] - operator.mean_of(parts[:, 2], places)[0])
         joined, shares = ranks.join(parts), ranks.join(weights)

@@ -217,17 +217,17 @@ class TrlProbe(TrainerCallback):
         if past is not None and self.clipped:
             self._say(f"step {step}: no number: the last gradient was clipped to norm {self.clipped:.3g}. {CLIPPED}")
             return
-        found = self.measure()
+        measured = self.measure()
         if self.report is not None:
-            self.report.add(step, found)
-        self.show(f"step {step}: {found}")
-        k = found.stiffness
-        told = {"stiffness": k.value, "stiffness_std": k.standard_error, "stability_used": found.used}
+            self.report.add(step, measured)
+        self.show(f"step {step}: {measured}")
+        k = measured.stiffness
+        metrics = {"stiffness": k.value, "stiffness_std": k.standard_error, "stability_used": measured.used}
         if k.critical is not None:  # of one direction only, so that the share used is not known
-            told = {"stiffness_along": k.value, "stiffness_along_std": k.standard_error, "sharpness": k.critical}
-        for name, value in told.items():
+            metrics = {"stiffness_along": k.value, "stiffness_along_std": k.standard_error, "sharpness": k.critical}
+        for name, value in metrics.items():
             self.trainer._metrics["train"][f"probe/{name}"].append(value)
-        if self.on_margin is not None and (done := self.on_margin(self.trainer, found)):
+        if self.on_margin is not None and (done := self.on_margin(self.trainer, measured)):
             self._say(f"step {step}: {done}")
 
     def measure(self) -> Margin:
@@ -239,17 +239,17 @@ class TrlProbe(TrainerCallback):
         with undisturbed(self.trainer), agreed(several):
             stiffness = probe.measure(self.sample())
         self.vector, self.step = probe.vector, probe.step
-        found, peak = margin(stiffness, update.loop), self._peak()
+        measured, peak = margin(stiffness, update.loop), self._peak()
         if peak > update.loop.learning_rate:
-            found = replace(found, peak=margin(stiffness, replace(update.loop, learning_rate=peak)))
-        return replace(found, clipped=self.clipped)
+            measured = replace(measured, peak=margin(stiffness, replace(update.loop, learning_rate=peak)))
+        return replace(measured, clipped=self.clipped)
 
     def _peak(self) -> float:
         """Learning rate at the end of a warm-up that goes on; 0 where none does."""
-        made, state = _made(self.trainer), self.trainer.state
-        if made is None or state.global_step >= self.trainer.args.get_warmup_steps(state.max_steps):
+        optimizer, state = _made(self.trainer), self.trainer.state
+        if optimizer is None or state.global_step >= self.trainer.args.get_warmup_steps(state.max_steps):
             return 0.0
-        return max(float(group.get("initial_lr", group["lr"])) for group in made.param_groups)
+        return max(float(group.get("initial_lr", group["lr"])) for group in optimizer.param_groups)
 
     @property
     def _parameters(self) -> list[torch.Tensor]:
@@ -290,20 +290,20 @@ def groups_of(
     mask = batch["completion_mask"] * batch.get("tool_mask", 1)
     ids = torch.cat([batch["prompt_ids"], batch["completion_ids"]], dim=1)
     attended = torch.cat([batch["prompt_mask"], batch["completion_mask"]], dim=1)
-    kept = batch["completion_ids"].size(1)
+    length = batch["completion_ids"].size(1)
     shares = torch.full((count,), 1 / count / processes) if weights is None else torch.as_tensor(weights)
     tokens = (torch.stack([mask[here].sum() for here in rows]) * shares.to(mask.device)).sum()
     tokens = trainer.accelerator.reduce(tokens, reduction="sum")
     per_row = {name: one for name, one in batch.items() if isinstance(one, torch.Tensor) and one.dim() > 0}
 
     def log_probs(here: torch.Tensor) -> torch.Tensor:
-        return trainer._get_per_token_logps_and_entropies(trainer.model, ids[here], attended[here], kept)[0]
+        return trainer._get_per_token_logps_and_entropies(trainer.model, ids[here], attended[here], length)[0]
 
     def plain(here: torch.Tensor) -> torch.Tensor:
         """The same without TRL's fused head, whose backward pass has no derivative."""
         given = {"input_ids": ids[here], "attention_mask": attended[here], "use_cache": False}
         with trainer.accelerator.autocast():
-            logits = trainer.model(**given, logits_to_keep=kept + 1).logits[:, :-1]
+            logits = trainer.model(**given, logits_to_keep=length + 1).logits[:, :-1]
         chosen = batch["completion_ids"][here].unsqueeze(-1)
         return torch.log_softmax(logits.float() / trainer.temperature, dim=-1).gather(-1, chosen).squeeze(-1)
 
@@ -398,29 +398,29 @@ def optimiser(trainer: Any, parameters: Sequence[torch.Tensor]) -> Update:
 
     Raises ValueError for an optimiser that is not known, or an Adam without a second moment.
     """
-    made = _made(trainer) or trainer.create_optimizer()
-    adam = known(type(made)) is not torch.optim.SGD
+    optimizer = _made(trainer) or trainer.create_optimizer()
+    adam = known(type(optimizer)) is not torch.optim.SGD
     args = trainer.args
-    rates = [group["lr"] for group in made.param_groups]
+    rates = [group["lr"] for group in optimizer.param_groups]
     top = max(rates) or args.learning_rate
-    of = {id(one): group for group in made.param_groups for one in group["params"]}
+    of = {id(one): group for group in optimizer.param_groups for one in group["params"]}
     if adam:
         require(bool(_history(trainer)), "optimizer", "a second moment, which it has after a step", "none")
     scale: list[Any] = []
     decay, seen = [], []
     for one in parameters:
-        group = of.get(id(one), made.param_groups[0])
+        group = of.get(id(one), optimizer.param_groups[0])
         factor: Any = (group["lr"] / top) if top and max(rates) else 1.0
         decay.append(factor * group["weight_decay"])
         if adam:
             require(not group["amsgrad"], "optimizer", "Adam(W) without amsgrad", "one with it")
-            state = made.state.get(one, {})
+            state = optimizer.state.get(one, {})
             moment = state.get("exp_avg_sq", torch.zeros_like(one))  # none where no gradient has come yet
             seen.append((moment > 0) & (moment >= LEAST_HISTORY * moment.median()))
             filled = 1 - group["betas"][1] ** float(state.get("step", 1))
             factor = factor / ((moment / filled).sqrt() + group["eps"])
         scale.append(factor)
-    first = made.param_groups[0]
+    first = optimizer.param_groups[0]
     interval = _interval(trainer)
     if adam:
         return Update(scale, decay, seen, Loop(top, first["betas"][0], "ema", "refresh", interval))
@@ -448,18 +448,18 @@ def _made(trainer: Any) -> Any:
 
 def _optimiser_class(trainer: Any) -> type:
     """That of the optimiser which the trainer has, or will make."""
-    if (made := _made(trainer)) is not None:
-        return type(made)
-    made = trainer.optimizer_cls_and_kwargs or trainer.get_optimizer_cls_and_kwargs(trainer.args, trainer.model)
-    return made[0]
+    if (optimizer := _made(trainer)) is not None:
+        return type(optimizer)
+    choice = trainer.optimizer_cls_and_kwargs or trainer.get_optimizer_cls_and_kwargs(trainer.args, trainer.model)
+    return choice[0]
 
 
 def _history(trainer: Any) -> int | None:
     """Steps that Adam's second moment has seen; None where there is no second moment to fill."""
-    made = _made(trainer)
-    if made is None or type(made) is torch.optim.SGD:
+    optimizer = _made(trainer)
+    if optimizer is None or type(optimizer) is torch.optim.SGD:
         return None
-    return max((int(one["step"]) for one in made.state.values()), default=0)
+    return max((int(one["step"]) for one in optimizer.state.values()), default=0)
 
 
 @contextmanager
@@ -468,8 +468,8 @@ def undisturbed(trainer: Any) -> Iterator[None]:
     model = trainer.accelerator.unwrap_model(trainer.model)
     modes = [(module, module.training) for module in model.modules()]
     checkpointed = model.is_gradient_checkpointing
-    kept = [getattr(trainer, name) for name in LOGGED]
-    before = [_deep(one) for one in kept]
+    logs = [getattr(trainer, name) for name in LOGGED]
+    before = [_deep(one) for one in logs]
     seen, python = trainer.state.num_input_tokens_seen, random.getstate()
     shared = np.random.get_state()  # noqa: NPY002  a reward function may draw from it
     try:
@@ -479,7 +479,7 @@ def undisturbed(trainer: Any) -> Iterator[None]:
         random.setstate(python)
         np.random.set_state(shared)  # noqa: NPY002
         trainer.state.num_input_tokens_seen = seen
-        for one, was in zip(kept, before, strict=True):
+        for one, was in zip(logs, before, strict=True):
             _put_back(one, was)
         for module, training in modes:
             module.training = training

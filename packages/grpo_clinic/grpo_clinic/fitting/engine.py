@@ -131,11 +131,11 @@ def fit(shape: Shape, time: Floats, reward: Floats) -> LikelihoodSurface:
 def _starts(shape: Shape, time: Floats, grid: Floats, level: Floats) -> list[Floats]:
     """The best shapes [q] of the grid [M, q] by deviance [M], no two of them neighbours."""
     spacing = np.array([axis[1] - axis[0] for axis in shape.axes(time)])
-    found, level = [], level.copy()
+    starts, level = [], level.copy()
     for _ in range(_STARTS):
-        found.append(grid[level.argmin()])
-        level[np.all(np.abs(grid - found[-1]) < _APART * spacing, axis=-1)] = np.inf
-    return found
+        starts.append(grid[level.argmin()])
+        level[np.all(np.abs(grid - starts[-1]) < _APART * spacing, axis=-1)] = np.inf
+    return starts
 
 
 def _descended(

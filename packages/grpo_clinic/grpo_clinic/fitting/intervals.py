@@ -81,11 +81,11 @@ def _crossings(surface: LikelihoodSurface, values: Floats, confidence: float) ->
         outwards = array[-count:].reshape(-1, RADII.size)
         return np.concatenate((np.full((len(outwards), 1), array[-count - 1]), outwards), axis=-1)
 
-    heights, found = along(height), along(values)
+    heights, positions = along(height), along(values)
     outside = heights > limit
     outside[:, 0] = False
     last = np.where(outside.any(axis=-1), outside.argmax(axis=-1), RADII.size)
     before, every = np.maximum(last - 1, 0), np.arange(len(last))
     inner, outer = heights[every, before], heights[every, last]
     share = np.clip((limit - inner) / np.where(outer > inner, outer - inner, 1), 0, 1)
-    return found[every, before] + share * (found[every, last] - found[every, before])
+    return positions[every, before] + share * (positions[every, last] - positions[every, before])

@@ -60,12 +60,12 @@ def correlations(time: Floats, rho: float) -> Floats:
 
 def whiten(values: Floats, phi: Floats) -> Floats:
     """Innovations [..., T] of unit-variance noise: (y_i - phi_i y_{i-1}) / sqrt(1 - phi_i^2)."""
-    made = np.empty(values.shape)
-    made[..., 0], later = values[..., 0], made[..., 1:]
+    innovations = np.empty(values.shape)
+    innovations[..., 0], later = values[..., 0], innovations[..., 1:]
     np.multiply(phi[1:], values[..., :-1], out=later)
     np.subtract(values[..., 1:], later, out=later)
-    made /= np.sqrt(1 - phi * phi)
-    return made
+    innovations /= np.sqrt(1 - phi * phi)
+    return innovations
 
 
 def solve(time: Floats, reward: Floats, rising: Floats | None, weights: Floats, rhos: Floats = RHO) -> Points:
@@ -73,8 +73,8 @@ def solve(time: Floats, reward: Floats, rising: Floats | None, weights: Floats, 
 
     rising: g - 1 of the shapes [M, T], None for the constant law.
     """
-    found = [_solve_one(reward, rising, weights, correlations(time, float(rho))) for rho in rhos]
-    return Points(*(np.stack(parts) for parts in zip(*found, strict=True)))
+    solutions = [_solve_one(reward, rising, weights, correlations(time, float(rho))) for rho in rhos]
+    return Points(*(np.stack(parts) for parts in zip(*solutions, strict=True)))
 
 
 def _solve_one(reward: Floats, rising: Floats | None, weights: Floats, phi: Floats) -> tuple[Floats, ...]:

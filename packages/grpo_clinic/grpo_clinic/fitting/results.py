@@ -137,14 +137,14 @@ def _noise_variance(reward: Floats) -> float:
 
 def _numbers(surface: LikelihoodSurface, level: float) -> dict[str, FittedNumber]:
     t, shape = intervals.quantile(surface, level), surface.shape
-    found: dict[str, FittedNumber] = {}
+    numbers: dict[str, FittedNumber] = {}
 
     def put(name: str, value: float, ends: intervals.Interval, below: bool = False, above: bool = False) -> None:
         """A number; `below`, `above`: the curve does not bound it there."""
         low = (-np.inf if name in ("start", "plateau") else 0.0) if below else ends[0]
         high = np.inf if above else ends[1]
         lost = (below or above) and name in shape.parameters
-        found[name] = FittedNumber(value, low, high, np.inf if lost else (high - low) / (2 * t), UNITS[name])
+        numbers[name] = FittedNumber(value, low, high, np.inf if lost else (high - low) / (2 * t), UNITS[name])
 
     slow, rising = _open_ended(surface), surface.amplitude > 0
     plateau = intervals.linear(surface, 1.0, 0.0, level)
@@ -166,8 +166,8 @@ def _numbers(surface: LikelihoodSurface, level: float) -> dict[str, FittedNumber
         put("tau_95", float(_time_to_gain(surface, surface.theta[None])[0]), ends, above=slow)
     for name, (value, error) in noise_errors(surface).items():
         low = max(value - t * error, -1.0 if name == "rho" else 0.0)
-        found[name] = FittedNumber(value, low, value + t * error, error, UNITS[name])
-    return found
+        numbers[name] = FittedNumber(value, low, value + t * error, error, UNITS[name])
+    return numbers
 
 
 def noise_errors(surface: LikelihoodSurface) -> dict[str, tuple[float, float]]:

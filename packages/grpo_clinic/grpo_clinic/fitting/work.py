@@ -62,7 +62,7 @@ class Fitted:
     def row(self) -> dict[str, Any]:
         """The same as numbers; an end that the curve does not bound is null."""
         best, reading = self.best, self.reading
-        made: dict[str, Any] = plain(
+        numbers: dict[str, Any] = plain(
             {
                 "log": self.name,
                 "path": self.curve.source,
@@ -77,7 +77,7 @@ class Fitted:
                 "status": self.status,
             }
         )
-        return made
+        return numbers
 
 
 def work(log: Log, settings: FitSettings) -> Fitted:
@@ -90,8 +90,8 @@ def work(log: Log, settings: FitSettings) -> Fitted:
 def _reading(log: Log, curve: Curve, fit: CurveFit, settings: FitSettings) -> StiffnessReading | str:
     """The reading of the chosen law, or else of the oscillator's fit; or why there is none."""
     if log.learning_rate is None or settings.momentum is None:
-        known = {"learning_rate": log.learning_rate, "momentum": settings.momentum}
-        return f"needs {' and '.join(name for name, value in known.items() if value is None)} of the trainer"
+        needed = {"learning_rate": log.learning_rate, "momentum": settings.momentum}
+        return f"needs {' and '.join(name for name, value in needed.items() if value is None)} of the trainer"
     with_delay = [law for law in (fit.best.law, "oscillator", "single_exponential") if law in fit.laws]
     law = next((fit.laws[name] for name in with_delay if "delay" in fit.laws[name].parameters), None)
     if law is None:

@@ -123,14 +123,14 @@ def _from_entry(entry: IndexEntry, settings: LogSettings) -> Log:
     return _log(entry.name, str(entry.path), curve, settings, entry.known)
 
 
-def _log(name: str, path: str, curve: Curve, settings: LogSettings, known: Mapping[str, Any]) -> Log:
+def _log(name: str, path: str, curve: Curve, settings: LogSettings, numbers: Mapping[str, Any]) -> Log:
     """The run with its steps converted as asked, and the trainer's numbers: given, of the table, or of the log."""
     seen = curve.settings
-    interval = settings.refresh_interval or known.get("refresh_interval") or positive(seen.get("refresh_interval"))
-    size = settings.group_size or known.get("group_size") or int(positive(seen.get("group_size")) or 0) or None
+    interval = settings.refresh_interval or numbers.get("refresh_interval") or positive(seen.get("refresh_interval"))
+    size = settings.group_size or numbers.get("group_size") or int(positive(seen.get("group_size")) or 0) or None
     given = settings.learning_rate if isinstance(settings, FitSettings) else None
-    rate = given or known.get("learning_rate")
-    known = {"refresh_interval": interval, "group_size": size, "learning_rate": rate}
+    rate = given or numbers.get("learning_rate")
+    numbers = {"refresh_interval": interval, "group_size": size, "learning_rate": rate}
     try:
         if settings.convert_to is not None:
             curve = curve.in_unit(UNITS[settings.convert_to], interval)
@@ -140,8 +140,8 @@ def _log(name: str, path: str, curve: Curve, settings: LogSettings, known: Mappi
         largest = float(np.abs(curve.reward).max(initial=0))
         _checks.require(largest < LARGEST, "reward", f"numbers below {LARGEST:g}", largest)
     except ValueError as error:
-        return Log(name, path, None, f"{path}: {error}", **known)
-    return Log(name, path, at_most(without_data_order(curve)), **known)
+        return Log(name, path, None, f"{path}: {error}", **numbers)
+    return Log(name, path, at_most(without_data_order(curve)), **numbers)
 
 
 def _with_different_names(logs: list[Log]) -> list[Log]:

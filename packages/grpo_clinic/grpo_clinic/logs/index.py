@@ -94,10 +94,10 @@ def _reward_options(text: str) -> dict[str, str]:
     """Options of the readers for one text of the column `reward_key`."""
     for pattern, names in _KEYS:
         if match := re.fullmatch(pattern, text):
-            found = dict(zip(names, match.groups(), strict=False))
-            if "value" in found:
-                found["where"] = f"{found['where']}={found.pop('value')}"
-            return found
+            options = dict(zip(names, match.groups(), strict=False))
+            if "value" in options:
+                options["where"] = f"{options['where']}={options.pop('value')}"
+            return options
     return {"reward_key": text}
 
 

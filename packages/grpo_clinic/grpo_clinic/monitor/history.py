@@ -46,8 +46,8 @@ class History:
         if len(self._open) == self.width:
             if len(self._step) == self._room:
                 self._step, self._value = (
-                    [0.5 * (a + b) for a, b in zip(kept[::2], kept[1::2], strict=True)]
-                    for kept in (self._step, self._value)
+                    [0.5 * (a + b) for a, b in zip(column[::2], column[1::2], strict=True)]
+                    for column in (self._step, self._value)
                 )
                 self.width *= 2
             else:
@@ -59,6 +59,6 @@ class History:
 
     def cut(self, step: float) -> None:
         """Forget what was logged at this step and later: the run was started again from a checkpoint before it."""
-        for kept in (self._value, self._step):
-            del kept[bisect_left(self._step, step) :]
+        for column in (self._value, self._step):
+            del column[bisect_left(self._step, step) :]
         self._open = [one for one in self._open if one[0] < step]

@@ -137,8 +137,8 @@ class Monitor:
             self._blind += 1
             if self._blind == spending.FIRST:  # nothing would ever be judged
                 names = ", ".join(list(metrics)[:8]) or "none"
-                told = f"{self._blind} updates without a reward that is a number: name it with reward_key="
-                warnings.warn(f"Monitor: {told}, of {names}", stacklevel=2)
+                problem = f"{self._blind} updates without a reward that is a number: name it with reward_key="
+                warnings.warn(f"Monitor: {problem}, of {names}", stacklevel=2)
         return self._judge() if self._keys.get("reward") in metrics else []
 
     def _look_up(self, new: list[str]) -> None:
@@ -151,14 +151,14 @@ class Monitor:
             if role in self._keys:
                 continue
             if wanted := self._asked.get(role):
-                found = match_key(wanted, new)
+                metric = match_key(wanted, new)
             else:
                 taken = self._keys.get("reward")
                 pool = [key for key in new if looks_like_evaluation(key) == (role == "eval") and key != taken]
                 ranked = [key for key, _ in aliases.candidates(role, pool, self._framework)]
-                found = next(iter(ranked or (reward_guesses(pool) if role == "reward" else [])), None)
-            if found is not None:
-                self._keys[role] = found
+                metric = next(iter(ranked or (reward_guesses(pool) if role == "reward" else [])), None)
+            if metric is not None:
+                self._keys[role] = metric
 
     def _restart(self, step: float) -> None:
         self.restarts += 1
@@ -186,18 +186,18 @@ class Monitor:
 
     def _proven(self, curve: Curve) -> list[Alarm]:
         """What the first rows prove: a level that is beyond its limit in every one of them."""
-        found = self._report(curve, self._limits)
-        proven = {name for name in found.harms if name in spending.PROVEN}
+        diagnosis = self._report(curve, self._limits)
+        proven = {name for name in diagnosis.harms if name in spending.PROVEN}
         if not (curve.scale.high == 1 and np.all(curve.reward >= 1)):  # a hard start is silent, too
             proven.discard("advantage_degeneracy")
         self._unproven |= {*spending.PROVEN} - proven
-        return [self._alarm(found, name) for name in proven - self._unproven if not self._raised(name)]
+        return [self._alarm(diagnosis, name) for name in proven - self._unproven if not self._raised(name)]
 
     def _report(self, curve: Curve, limits: Mapping[str, float], errors: Mapping[str, float] | None = None) -> Report:
         return report(Case(curve, self._group_size, least_gain=spending.STALLED), limits=limits, errors=errors)
 
-    def _alarm(self, found: Report, name: str) -> Alarm:
-        fired = [one for one in found.fired if one.verdict == name]
+    def _alarm(self, diagnosis: Report, name: str) -> Alarm:
+        fired = [one for one in diagnosis.fired if one.verdict == name]
         best = max(fired, key=lambda one: one.score)
         onset = min(one.window[0] for one in fired)
         return Alarm(name, self.step, self.rows, onset, float(best.score), best.text)
@@ -212,20 +212,20 @@ class Monitor:
             self._held_out_looks, self._held_out_size = self._held_out_looks + 1, held_out
         errors, follow = spending.at_look(self._rate, self._looks, self._held_out_looks, curve.reward, held_out)
         limits = {"does_not_follow": follow} | self._limits
-        found = self.report = self._report(curve, limits, errors)
-        there = {*found.harms}
+        diagnosis = self.report = self._report(curve, limits, errors)
+        there = {*diagnosis.harms}
         if "collapsed" in there:  # there without the worst few of the last rewards, too: a dead reward server is none
             there -= {"collapsed"} - {*self._report(_without_lowest(curve, spending.LONE), limits, errors).harms}
         if self._patience is None or self.rows < self._patience:
             there.discard("stalled")
         new = []
         self._since = {name: held for name, held in self._since.items() if name in there}
-        for name in (name for name in found.verdict if name in there):
+        for name in (name for name in diagnosis.verdict if name in there):
             first, looks = self._since.get(name, (self.rows, 0))
             self._since[name] = (first, looks + 1)
             share = spending.HOLD.get(name, 0.0)
             if self.rows - first >= share * self.rows and (not share or looks) and not self._raised(name):
-                new.append(self._alarm(found, name))
+                new.append(self._alarm(diagnosis, name))
         return new
 
     def curve(self) -> Curve | None:
@@ -261,5 +261,5 @@ def _without_lowest(curve: Curve, count: int) -> Curve:
     """The curve without so many lowest rewards of its last tenth (5 to 20 points)."""
     reward = curve.reward_series
     first = reward.value.size - int(np.clip(reward.value.size // 10, 5, 20))
-    kept = np.delete(np.arange(reward.value.size), first + np.argsort(reward.value[first:], kind="stable")[:count])
-    return replace(curve, reward_series=replace(reward, step=reward.step[kept], value=reward.value[kept]))
+    rows = np.delete(np.arange(reward.value.size), first + np.argsort(reward.value[first:], kind="stable")[:count])
+    return replace(curve, reward_series=replace(reward, step=reward.step[rows], value=reward.value[rows]))

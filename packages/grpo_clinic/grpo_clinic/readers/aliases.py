@@ -303,12 +303,12 @@ def candidates(role: str, keys: list[str], framework: str = "") -> list[tuple[st
     """(key, alias) pairs of one role, the given framework's names first, each key once."""
     ranked = [a for a in TABLE if a.role == role and a.framework == framework]
     ranked += [a for a in TABLE if a.role == role and a.framework != framework]
-    found: dict[str, Alias] = {}
+    by_key: dict[str, Alias] = {}
     for alias in ranked:
         for key in keys:
-            if key not in found and _matches(alias.key, key):
-                found[key] = alias
-    return list(found.items())
+            if key not in by_key and _matches(alias.key, key):
+                by_key[key] = alias
+    return list(by_key.items())
 
 
 def known(key: str) -> bool:

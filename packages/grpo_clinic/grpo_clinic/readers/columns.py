@@ -41,8 +41,8 @@ def _first_of_each_tread(value: Floats, tread: int) -> np.ndarray:
     """Indices [m] of the rows at which a new value was logged, one per tread, the first one included."""
     changes = np.flatnonzero(value[1:] != value[:-1]) + 1
     phase = int(np.bincount(changes % tread, minlength=tread).argmax())
-    kept = np.arange(phase, value.size, tread)
-    return kept if phase == 0 else np.concatenate(([0], kept))
+    indices = np.arange(phase, value.size, tread)
+    return indices if phase == 0 else np.concatenate(([0], indices))
 
 
 def series_of(step: Floats, value: Floats, rows: RowMask, key: str, *, thin: bool) -> tuple[Series, Floats]:
@@ -66,10 +66,10 @@ def series_of(step: Floats, value: Floats, rows: RowMask, key: str, *, thin: boo
         notes.append(f"{repeated} steps with several rows each were averaged (up to {counts.max()} rows){restart}")
     lost, tread = np.setdiff1d(lost, steps), _stride(means) if thin else 1
     if tread > 1:
-        kept = _first_of_each_tread(means, tread)
-        told = f"{steps.size} rows thinned to the {kept.size} logged ones, one in {tread}"
-        notes.append(f"'{key}' is forward-filled: {told}")
-        steps, means = steps[kept], means[kept]
+        firsts = _first_of_each_tread(means, tread)
+        thinning = f"{steps.size} rows thinned to the {firsts.size} logged ones, one in {tread}"
+        notes.append(f"'{key}' is forward-filled: {thinning}")
+        steps, means = steps[firsts], means[firsts]
     return Series(steps, means, key, tuple(notes)), lost
 
 
@@ -89,8 +89,8 @@ def at_most(curve: Curve, points: int = MOST) -> Curve:
     block = -(-curve.step.size // points)
     if block <= 1:
         return curve
-    kept = curve.step.size // block * block
-    step, value = (np.asarray(values[:kept].reshape(-1, block).mean(axis=1)) for values in (curve.step, curve.reward))
+    size = curve.step.size // block * block
+    step, value = (np.asarray(values[:size].reshape(-1, block).mean(axis=1)) for values in (curve.step, curve.reward))
     note = f"{curve.step.size} points averaged over {block} neighbours each for the fit"
     series = replace(curve.reward_series, step=step, value=value, notes=(*curve.reward_series.notes, note))
     return replace(curve, reward_series=series, notes=(*curve.notes, note))

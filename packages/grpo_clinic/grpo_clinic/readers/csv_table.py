@@ -97,8 +97,8 @@ def _cell(cell: str) -> object:
 
 def _wide(rows: _Rows, header: list[str]) -> _Shaped:
     for row in rows:
-        found = {name: _cell(cell) for name, cell in zip(header, row, strict=True) if name}
-        yield run_of(found), found
+        cells = {name: _cell(cell) for name, cell in zip(header, row, strict=True) if name}
+        yield run_of(cells), cells
 
 
 def _long(rows: _Rows, lower: list[str], metric: int, value: int) -> _Shaped:
@@ -106,8 +106,8 @@ def _long(rows: _Rows, lower: list[str], metric: int, value: int) -> _Shaped:
     step, run = _place(lower, _STEP), _place(lower, RUN_KEYS)
     for row in rows:
         if 0 < len(row[metric]) <= limits.MAX_KEY:
-            found = {row[metric]: _cell(row[value])} | ({} if step is None else {"step": _cell(row[step])})
-            yield row[run][: limits.MAX_KEY] if run is not None else "", found
+            cells = {row[metric]: _cell(row[value])} | ({} if step is None else {"step": _cell(row[step])})
+            yield row[run][: limits.MAX_KEY] if run is not None else "", cells
 
 
 def _wandb(rows: _Rows, header: list[str]) -> _Shaped:
@@ -122,6 +122,6 @@ def _wandb(rows: _Rows, header: list[str]) -> _Shaped:
             places.setdefault(run, []).append((i, "step" if metric == "_step" else metric))
     for row in rows:
         for run, columns in places.items():
-            found = {metric: _cell(row[i]) for i, metric in columns if row[i].strip()}
-            if found.keys() - {"step"}:
-                yield run, {**{name: _cell(row[i]) for i, name in shared}, **found}
+            cells = {metric: _cell(row[i]) for i, metric in columns if row[i].strip()}
+            if cells.keys() - {"step"}:
+                yield run, {**{name: _cell(row[i]) for i, name in shared}, **cells}

@@ -37,8 +37,8 @@ def steps_per_epoch(step: Floats, epoch: Floats) -> float | None:
 
     A whole-numbered epoch counts at the steps where it changes.
     """
-    known = np.isfinite(step) & np.isfinite(epoch)
-    step, epoch = step[known], epoch[known]
+    logged = np.isfinite(step) & np.isfinite(epoch)
+    step, epoch = step[logged], epoch[logged]
     if step.size and np.all(epoch == np.round(epoch)):
         change = np.flatnonzero(np.diff(epoch) > 0) + 1
         step, epoch = step[change], epoch[change]
@@ -95,14 +95,14 @@ def without_data_order(curve: Curve) -> Curve:
     The period is the curve's setting `steps_per_epoch`, which the log's epoch column holds.
     """
     period = curve.settings.get("steps_per_epoch")
-    found = None if not period or curve.reward_is_eval else data_order(curve.step, curve.reward, period)
-    if found is None or found.p_value > LEVEL:
+    order = None if not period or curve.reward_is_eval else data_order(curve.step, curve.reward, period)
+    if order is None or order.p_value > LEVEL:
         return curve
     note = (
-        f"rewards repeat with the data, every {period:.4g} steps (one epoch): {found.share:.0%} of what varies "
-        f"about the mean over an epoch (autocorrelation {found.autocorrelation:.2f}, p = {found.p_value:.2g}); this "
+        f"rewards repeat with the data, every {period:.4g} steps (one epoch): {order.share:.0%} of what varies "
+        f"about the mean over an epoch (autocorrelation {order.autocorrelation:.2f}, p = {order.p_value:.2g}); this "
         "pattern was taken off before fits and tests"
     )
     series = curve.reward_series
-    cleaned = replace(series, value=series.value - found.pattern, notes=(*series.notes, note))
+    cleaned = replace(series, value=series.value - order.pattern, notes=(*series.notes, note))
     return replace(curve, reward_series=cleaned, notes=(*curve.notes, note))

@@ -28,13 +28,13 @@ def logs(folder: Path) -> tuple[list[Path], _LeftOut]:
     if not os.path.isdir(folder):
         return [folder], []
     left_out: _LeftOut = []
-    found = _inside(folder, 0, left_out)
-    files = list(islice(found, limits.MAX_FILES))
+    paths = _inside(folder, 0, left_out)
+    files = list(islice(paths, limits.MAX_FILES))
     if not files:
         kinds = f"{', '.join(_TEXT)}, tfevents"
         why = f"; {visible(left_out[0][0].name)}: {left_out[0][1]}" if left_out else ""
         raise ValueError(f"expected a folder with logs ({kinds}), got none in {visible(str(folder))}{why}")
-    if more := sum(1 for _ in found):
+    if more := sum(1 for _ in paths):
         count = f"expected at most {limits.MAX_FILES} files in a folder, got {len(files) + more}: those behind "
         left_out.append((folder, f"{count}{visible(files[-1].name)} were left out"))
     return files, left_out

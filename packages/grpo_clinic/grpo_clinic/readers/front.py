@@ -91,20 +91,20 @@ def _guarded(path: Path, action: Callable[[], _T]) -> _T:
     try:
         return action()
     except ValueError as error:
-        said = str(error)
+        reason = str(error)
     except RecursionError:
-        said = "expected a log that can be read, got one nested too deeply"
+        reason = "expected a log that can be read, got one nested too deeply"
     except MemoryError:
-        said = "expected a log that can be read, got one that takes more memory than there is"
+        reason = "expected a log that can be read, got one that takes more memory than there is"
     except _FAULTS as error:
         if STRICT:
             raise
-        said = f"the reader failed, a fault of this program: {type(error).__name__} {error}"
+        reason = f"the reader failed, a fault of this program: {type(error).__name__} {error}"
     except OSError as error:
-        said = f"expected a log that can be read, got {error.strerror}"
+        reason = f"expected a log that can be read, got {error.strerror}"
     except Exception as error:
-        said = f"expected a log that can be read, got {type(error).__name__}: {str(error)[:80]}"
-    raise ValueError(f"{_shown(path)}: {visible(' '.join(said.split()))[:500]}")
+        reason = f"expected a log that can be read, got {type(error).__name__}: {str(error)[:80]}"
+    raise ValueError(f"{_shown(path)}: {visible(' '.join(reason.split()))[:500]}")
 
 
 def _curves_of(path: Path, parsed: Parsed, options: ReadOptions) -> list[Curve]:

@@ -53,9 +53,9 @@ def read(path: Path) -> Parsed:
         return Parsed("TRL trainer_state.json", _required(tables), framework=aliases.TRL)
     kinds: set[str] = set()
     tables = {}
-    for trail, kind, found in _search(document, (), 0):
+    for trail, kind, by_run in _search(document, (), 0):
         kinds.add(kind)
-        for run, table in found.items():
+        for run, table in by_run.items():
             name = visible("/".join(part for part in (*(p for p in trail if p not in _CONTAINERS), run) if part))
             tables[_unused(name, tables)] = table
             if len(tables) > limits.MAX_RUNS:
@@ -93,15 +93,15 @@ def _search(
 ) -> Iterator[tuple[tuple[str, ...], str, dict[str, LogTable]]]:
     """(path, kind, tables by run) of every place in the document that holds a history."""
     if isinstance(node, list):
-        found = _from_list(node)
-        if found:
-            yield trail, *found
+        history = _from_list(node)
+        if history:
+            yield trail, *history
         return
     if not isinstance(node, dict) or depth > limits.MAX_DEPTH:
         return
-    found = _from_columns(node) or _from_steps(node)
-    if found:
-        yield trail, *found
+    history = _from_columns(node) or _from_steps(node)
+    if history:
+        yield trail, *history
         return
     for key, child in node.items():
         if isinstance(child, dict | list):

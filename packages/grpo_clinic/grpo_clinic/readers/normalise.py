@@ -52,8 +52,8 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         held = view.results(view.held_out, reward_key, options.eval_key)
     used = {reward_key, view.step_key, *parts, *(one.key for one in others.values()), *([held.key] if held else [])}
     unread = view.unread(used)
-    known = np.isfinite(view.step) & view.pool
-    rest = {key: view.series(key, known) for key in (unread[:_REST] if table.rows <= _ROWS else ())}
+    stepped = np.isfinite(view.step) & view.pool
+    rest = {key: view.series(key, stepped) for key in (unread[:_REST] if table.rows <= _ROWS else ())}
     given = options.reward_scale
     return Curve(
         **_about(name, source, parsed, view, text),
@@ -111,8 +111,8 @@ def _epoch_length(view: View, rows: RowMask) -> dict[str, float]:
     """`steps_per_epoch` from the log's epoch column in these rows [rows], if it has one that grows evenly."""
     for key in view.table.keys:
         if aliases.canonical(key) in ("epoch", "training/epoch"):
-            found = steps_per_epoch(view.step[rows], view.table.column(key)[rows])
-            return {} if found is None else {"steps_per_epoch": found}
+            length = steps_per_epoch(view.step[rows], view.table.column(key)[rows])
+            return {} if length is None else {"steps_per_epoch": length}
     return {}
 
 
@@ -132,20 +132,20 @@ def joined(curve: Curve, table: LogTable, origin: str, options: ReadOptions, *, 
     that they are evaluations count, else keys that do, else all rows. Raises ValueError if the file adds nothing.
     """
     view = View(table, replace(options, where=None, step_key=None))
-    said, none = view.held_out, np.zeros(table.rows, bool)
+    marked, none = view.held_out, np.zeros(table.rows, bool)
     view.pool, view.held_out = ~none, none  # every row counts, by its own step
     view.count_steps(view.pool)
     if results:
         named = options.eval_key is not None or any(view.candidates("eval"))
-        rows = said if said.any() else none if named else ~none
-        found = view.results(rows, eval_key=options.eval_key)
-        if found is None and (guesses := reward_guesses(table.keys)):
-            found = view.results(rows, eval_key=guesses[0])
-        if found is None:
+        rows = marked if marked.any() else none if named else ~none
+        held = view.results(rows, eval_key=options.eval_key)
+        if held is None and (guesses := reward_guesses(table.keys)):
+            held = view.results(rows, eval_key=guesses[0])
+        if held is None:
             raise ValueError(f"expected a file with held-out results, got none; {near('accuracy', table.keys)}")
         instead = f", instead of '{curve.eval.key}' in the log" if curve.eval is not None else ""
-        note = f"held-out results '{found.key}' from {origin}, {found.step.size} points, {view.step_text}{instead}"
-        return replace(curve, eval=_from(found, origin), notes=(*curve.notes, note))
+        note = f"held-out results '{held.key}' from {origin}, {held.step.size} points, {view.step_text}{instead}"
+        return replace(curve, eval=_from(held, origin), notes=(*curve.notes, note))
     fresh = {role: _from(one, origin) for role, one in _others(view).items() if role not in curve.series}
     there = None
     if curve.eval is None:

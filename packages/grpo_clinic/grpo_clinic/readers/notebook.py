@@ -54,7 +54,7 @@ def read(path: Path, options: ReadOptions) -> Parsed:
         raise ValueError("expected a notebook, got broken JSON") from None
     if not isinstance(book, dict) or not isinstance(book.get("cells"), list):
         raise ValueError("expected a notebook with cells, got something else")
-    found, printed = [], []
+    tables, printed = [], []
     for output in _outputs(book["cells"]):
         shown = output.get("data")
         data = shown if isinstance(shown, dict) else {}
@@ -62,11 +62,11 @@ def read(path: Path, options: ReadOptions) -> Parsed:
         if "<table" in page:
             parser = _Tables()
             parser.feed(page)
-            found += [made for table in parser.tables if (made := _table(table)) is not None]
+            tables += [history for table in parser.tables if (history := _table(table)) is not None]
         printed.append(_text(output.get("text")) + _text(data.get("text/plain")))
-    if found:
-        best = max(found, key=lambda table: table.rows)
-        more = (f"{len(found) - 1} shorter tables in the notebook left out",) if len(found) > 1 else ()
+    if tables:
+        best = max(tables, key=lambda table: table.rows)
+        more = (f"{len(tables) - 1} shorter tables in the notebook left out",) if len(tables) > 1 else ()
         return Parsed("notebook, table of the trainer", {"": best}, more, aliases.TRL)
     parsed = console.from_lines((line for text in printed for line in text.splitlines()), options)
     return replace(parsed, format=f"notebook, {parsed.format}")

@@ -56,9 +56,9 @@ class ReadOptions:
         if isinstance(self.where, Mapping):
             given = self.where.items()
             return {str(key): str(one).lower() if isinstance(one, bool) else str(one) for key, one in given}
-        found = {}
+        conditions = {}
         for part in str(self.where).split(",") if self.where else ():
             key, equals, value = part.partition("=")
             _checks.require(bool(equals and key.strip()), "where", "column=value[,column=value]", self.where)
-            found[key.strip()] = value.strip()
-        return found
+            conditions[key.strip()] = value.strip()
+        return conditions

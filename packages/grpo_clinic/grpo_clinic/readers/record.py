@@ -147,8 +147,8 @@ class Curve:
         Raises ValueError if `name` is not one of `COLUMNS`.
         """
         _checks.choice("column", name, COLUMNS)
-        found = self.series.get(name)
-        return None if found is None else found.at(self.step)
+        series = self.series.get(name)
+        return None if series is None else series.at(self.step)
 
     def in_unit(self, unit: str, refresh_interval: float | None = None) -> "Curve":
         """The same run with steps counted in `unit`, one rollout cycle being `refresh_interval` optimiser steps.

@@ -63,8 +63,8 @@ def _counts_epochs(table: LogTable, starts: list[int], rows: RowMask) -> bool:
     keys = [key for key in table.keys if "epoch" in key.lower() or any(aliases.candidates("step", [key]))]
     for key in keys:
         column = table.column(key)
-        found = [column[start:][rows[start:] & np.isfinite(column[start:])] for start in starts]
-        firsts = [values[0] for values in found if values.size]
+        segments = [column[start:][rows[start:] & np.isfinite(column[start:])] for start in starts]
+        firsts = [values[0] for values in segments if values.size]
         if len(firsts) == len(starts) and np.all(np.diff(firsts) > 0):
             return True
     return False

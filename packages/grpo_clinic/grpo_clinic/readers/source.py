@@ -122,9 +122,9 @@ class Lines:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was left out, in words."""
-        found = []
+        notes = []
         if self.skipped:
-            found.append(f"{self.skipped} lines of more than {limits.MAX_LINE} characters skipped")
+            notes.append(f"{self.skipped} lines of more than {limits.MAX_LINE} characters skipped")
         if self.holes:
-            found.append(f"{self.holes} holes of NUL bytes: text is missing there")
-        return tuple(found)
+            notes.append(f"{self.holes} holes of NUL bytes: text is missing there")
+        return tuple(notes)

@@ -61,7 +61,7 @@ def _events(path: Path, notes: list[str]) -> Iterator[tuple[int, str, float]]:
     A decoded message may take a hundred times its bytes. So long records, as pictures are, stay undecoded.
     """
     loader, message, tensor_util = _library()
-    kept, long = 0, 0
+    count, long = 0, 0
     try:
         for record in loader(str(path)).Load():
             if len(record) > limits.MAX_LINE:
@@ -71,14 +71,14 @@ def _events(path: Path, notes: list[str]) -> Iterator[tuple[int, str, float]]:
             for value in event.summary.value:
                 number = _scalar(value, tensor_util)
                 if number is not None and len(value.tag) <= limits.MAX_KEY:
-                    kept += 1
-                    if kept > limits.MAX_CELLS:
+                    count += 1
+                    if count > limits.MAX_CELLS:
                         raise ValueError(f"expected at most {limits.MAX_CELLS} numbers in one log, got more")
                     yield int(event.step), str(value.tag), number
     except (ValueError, OSError, MemoryError):
         raise
     except Exception as error:  # the protobuf and TensorFlow errors share no base class
-        if kept == 0:
+        if count == 0:
             raise ValueError(f"expected a TensorBoard event file, got a damaged one ({type(error).__name__})") from None
         notes.append(f"a damaged record ({type(error).__name__}): what stands before it was read")
     if long:

@@ -55,8 +55,8 @@ def looks_like_evaluation(key: str) -> bool:
 
 def reward_guesses(keys: list[str]) -> list[str]:
     """Keys that look like a mean reward, the likeliest first."""
-    known = [key for key in keys if re.search(r"reward|score(?!d)|return", key, re.I) and not _NOT_A_MEAN.search(key)]
-    return sorted(known, key=lambda key: ("mean" not in key.lower(), "total" not in key.lower(), len(key)))
+    likely = [key for key in keys if re.search(r"reward|score(?!d)|return", key, re.I) and not _NOT_A_MEAN.search(key)]
+    return sorted(likely, key=lambda key: ("mean" not in key.lower(), "total" not in key.lower(), len(key)))
 
 
 class View:
@@ -78,21 +78,21 @@ class View:
 
     def _chosen(self) -> RowMask:
         """Rows that fulfil every condition [rows]."""
-        kept = np.ones(self.table.rows, bool)
+        rows = np.ones(self.table.rows, bool)
         for key, wanted in self.options.conditions().items():
             if key in self.table.text_keys:
-                kept &= [word == wanted for word in self.table.words(key)]
+                rows &= [word == wanted for word in self.table.words(key)]
             elif key in self.table.keys:
                 try:
-                    kept &= self.table.column(key) == float(wanted)
+                    rows &= self.table.column(key) == float(wanted)
                 except ValueError:
-                    kept &= False
+                    rows &= False
             else:
                 instead = near(key, self.table.text_keys + self.table.keys)
                 raise ValueError(f"where: expected a column of the log, got '{key}'; {instead}")
-        if not kept.any():
+        if not rows.any():
             raise ValueError(f"where: expected a condition that some row fulfils, got {self.options.conditions()!r}")
-        return kept
+        return rows
 
     def candidates(self, role: str, keys: list[str] | None = None) -> list[tuple[str, aliases.Alias]]:
         """(key, alias) pairs of one role among the log's keys."""
@@ -176,23 +176,23 @@ class View:
 
     def role(self, role: str) -> Series | None:
         """A named column on its own steps, from the rows of the filter or, if it is not logged there, training rows."""
-        known = np.isfinite(self.step)
+        with_step = np.isfinite(self.step)
         for key, _ in self.candidates(role):
-            for rows in (self.pool & known, ~self.held_out & known):
+            for rows in (self.pool & with_step, ~self.held_out & with_step):
                 if self.table.logged(key, rows):
                     return self._with_other_half(self.series(key, rows), rows)
         return None
 
-    def _with_other_half(self, found: Series, rows: RowMask) -> Series | None:
+    def _with_other_half(self, half: Series, rows: RowMask) -> Series | None:
         """The sum where a trainer logs its silent groups in two columns, else the one; None without the other."""
-        end = next((end for end in aliases.OTHER_HALF if found.key.endswith(end)), "")
+        end = next((end for end in aliases.OTHER_HALF if half.key.endswith(end)), "")
         if not end:
-            return found
-        key = found.key.removesuffix(end) + aliases.OTHER_HALF[end]
+            return half
+        key = half.key.removesuffix(end) + aliases.OTHER_HALF[end]
         if not self.table.logged(key, rows):
             return None
-        both = np.nan_to_num(self.series(key, rows).at(found.step)) + found.value
-        return replace(found, value=both, key=f"{found.key}' + '{key}")
+        both = np.nan_to_num(self.series(key, rows).at(half.step)) + half.value
+        return replace(half, value=both, key=f"{half.key}' + '{key}")
 
     def loss(self) -> dict[str, Series]:
         """The first loss, for a log that holds nothing else in numbers."""
@@ -213,29 +213,29 @@ class View:
 
     def results(self, rows: RowMask, reward_key: str = "", eval_key: str | None = None) -> Series | None:
         """The held-out series: the key asked for, else a known name, else the reward key within these rows."""
-        known = np.isfinite(self.step)
-        said = rows & known
+        with_step = np.isfinite(self.step)
+        chosen = rows & with_step
         if eval_key is not None:
             key = self._named("eval_key", eval_key)
-            return self.series(key, said if self.table.logged(key, said) else known, thin=False)
-        inside = [key for key in self.table.keys if self.table.logged(key, said)]
+            return self.series(key, chosen if self.table.logged(key, chosen) else with_step, thin=False)
+        inside = [key for key in self.table.keys if self.table.logged(key, chosen)]
         ranked = [key for role in ("reward", "part") for key, _ in self.candidates(role, inside)]
         outside = [key for key in self.table.keys if key != reward_key and looks_like_evaluation(key)]
-        pairs = [(key, said) for key in (*(key for key in ranked if key == reward_key), *ranked)]
-        pairs += [(key, known) for key, _ in self.candidates("eval", outside)]
+        pairs = [(key, chosen) for key in (*(key for key in ranked if key == reward_key), *ranked)]
+        pairs += [(key, with_step) for key, _ in self.candidates("eval", outside)]
         return next(
             (self.series(key, where, thin=False) for key, where in pairs if self.table.logged(key, where)), None
         )
 
     def repeated_settings(self) -> dict[str, float]:
         """Settings that the log repeats on its rows and that never change in it."""
-        found: dict[str, float] = {}
+        settings: dict[str, float] = {}
         for role in ("group_size", "refresh_interval", "prompts"):
             for key, _ in self.candidates(role):
                 values = np.unique(self.table.column(key)[np.isfinite(self.table.column(key))])
                 if values.size == 1:
-                    found.setdefault(role, float(values[0]))
-        return found
+                    settings.setdefault(role, float(values[0]))
+        return settings
 
     def unread(self, used: set[str]) -> tuple[str, ...]:
         """Numeric columns that hold something and that nothing was taken from, by name."""

@@ -147,10 +147,10 @@ class Rule:
             if (count := case.rows(need)) < self.rows:
                 name = need.replace("|", " or ").replace("_", " ")
                 return Missing(name, bool(count), count, self.rows)
-        found = self.judge(case, self)
-        if not isinstance(found, Fact):
-            return found
-        return found._replace(rule=self.name, verdict=self.verdict, limit=self.limit, unit=self.unit)
+        answer = self.judge(case, self)
+        if not isinstance(answer, Fact):
+            return answer
+        return answer._replace(rule=self.name, verdict=self.verdict, limit=self.limit, unit=self.unit)
 
 
 RULES: Registry[Any] = Registry("rule")
@@ -190,13 +190,13 @@ def register_rule(name: str, **asked: Any) -> Callable[[Judge], Judge]:
 def rules(limits: Mapping[str, float] | None = None, errors: Mapping[str, float] | None = None) -> list[Rule]:
     """All rules, with other limits or standard errors for those that are named. Raises ValueError for other names."""
     limits, errors = limits or {}, errors or {}
-    made: dict[str, Rule] = {name: build() for name, build in RULES.items()}
+    by_name: dict[str, Rule] = {name: build() for name, build in RULES.items()}
     for name in {**limits, **errors}:
-        if name not in made:
-            raise ValueError(f"limits: expected the name of a rule, one of {', '.join(made)}, got {name}")
-        one = made[name]
-        made[name] = replace(one, limit=limits.get(name, one.limit), errors=errors.get(name, one.errors))
-    return list(made.values())
+        if name not in by_name:
+            raise ValueError(f"limits: expected the name of a rule, one of {', '.join(by_name)}, got {name}")
+        one = by_name[name]
+        by_name[name] = replace(one, limit=limits.get(name, one.limit), errors=errors.get(name, one.errors))
+    return list(by_name.values())
 
 
 def window_of(series: Series, rows: slice = slice(None)) -> tuple[float, float]:

@@ -139,10 +139,10 @@ def kl_spike(case: Case, rule: Rule) -> Fact:
 )
 def entropy_explodes(case: Case, rule: Rule) -> Fact:
     """The entropy at the end beside its usual size; a note as long as the reward rises."""
-    found = _explosion(case.series("entropy"), rule)
+    explosion = _explosion(case.series("entropy"), rule)
     rises = noise.rising(case.reward) and not noise.fallen(case.reward)
     note = "the entropy explodes, but the reward still rises" if rises else ""
-    return Fact(found.score, found.value, found.window, found.rows, found.text, note=note)
+    return Fact(explosion.score, explosion.value, explosion.window, explosion.rows, explosion.text, note=note)
 
 
 @register_rule(

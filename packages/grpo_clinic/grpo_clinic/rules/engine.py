@@ -30,12 +30,12 @@ def _excess_ratio(case: Case) -> tuple[Series, str] | None:
     if k1 is not None and k3 is not None:
         step = np.intersect1d(k1.step, k3.step)
         if step.size:
-            made = Series(step, k3.at(step) - k1.at(step), f"{k3.key}' - '{k1.key}")
+            excess = Series(step, k3.at(step) - k1.at(step), f"{k3.key}' - '{k1.key}")
             if ratio is not None and (both := np.intersect1d(step, ratio.step)).size:
-                off = median(np.abs(ratio.at(both) - 1 - made.at(both)))
+                off = median(np.abs(ratio.at(both) - 1 - excess.at(both)))
                 if off > 0.02:
-                    return made, f"; '{ratio.key}' is another number by {off:.2g}: a truncated or masked ratio"
-            return made, ""
+                    return excess, f"; '{ratio.key}' is another number by {off:.2g}: a truncated or masked ratio"
+            return excess, ""
     return None if ratio is None else (Series(ratio.step, ratio.value - 1, ratio.key), "")
 
 
@@ -64,14 +64,14 @@ def _strongest(value: Floats) -> tuple[float, slice]:
 )
 def misreported(case: Case, rule: Rule) -> Fact | Missing | None:
     """A mean ratio that no true report has."""
-    found, k1 = _excess_ratio(case), case.curve.series.get("engine_k1")
-    if found is None:
+    excess, k1 = _excess_ratio(case), case.curve.series.get("engine_k1")
+    if excess is None:
         if k1 is None:
             return Missing("importance ratio")
         low, rows = _strongest(np.minimum(k1.value, 0.0))
         text = f"'{k1.key}' = {low:.3g}: k1 is a KL divergence and is never below zero of a true report"
         return Fact(-low / rule.limit, low, window_of(k1, rows), k1.value[rows].size, text, _MEND)
-    series, word = found
+    series, word = excess
     value, rows = _strongest(series.value)
     far = None if k1 is None else median(k1.value)
     at = "" if far is None else f", k1 = {far:.3g}"

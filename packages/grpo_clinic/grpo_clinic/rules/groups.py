@@ -89,8 +89,8 @@ def _mean(series: Series, first: float) -> float:
 
 def _without_spread(case: Case) -> Series | None:
     """1 at every step whose batch had no spread of rewards, else 0: a lower bound on the share of silent groups."""
-    found = case.curve.series
-    spread, low, high = (found.get(name) for name in ("reward_std", "reward_min", "reward_max"))
+    series = case.curve.series
+    spread, low, high = (series.get(name) for name in ("reward_std", "reward_min", "reward_max"))
     if spread is None and low is not None and high is not None and np.array_equal(low.step, high.step):
         spread = Series(low.step, high.value - low.value, f"{high.key}' - '{low.key}")
     if spread is None:

@@ -36,37 +36,37 @@ _EXPLAINED = 0.9
 )
 def fall(case: Case, rule: Rule) -> Fact:
     """The fall from the best running mean to the last rewards."""
-    found = fall_of(case.curve, case.reward - case.curve.scale.bottom, rule)
-    if found.fires and case.reward.size >= 24 and case.swings.score >= 1 and found.window[0] >= case.swings.last_top:
-        text = f"{found.text}; the reward swings, and this fall is its last swing's"
-        return Fact(0.99, found.value, found.window, found.rows, text)
-    return _unless_reweighted(case, found)
+    fact = fall_of(case.curve, case.reward - case.curve.scale.bottom, rule)
+    if fact.fires and case.reward.size >= 24 and case.swings.score >= 1 and fact.window[0] >= case.swings.last_top:
+        text = f"{fact.text}; the reward swings, and this fall is its last swing's"
+        return Fact(0.99, fact.value, fact.window, fact.rows, text)
+    return _unless_reweighted(case, fact)
 
 
-def _unless_reweighted(case: Case, found: Fact) -> Fact:
+def _unless_reweighted(case: Case, fact: Fact) -> Fact:
     """The same; below the limit where the weights of the reward's parts fell, and the parts did not.
 
     The parts explain how the reward changes from row to row before the onset and at the end; with the weights of before
     there is no fall. Added after the rules were scored on the second half of the public runs.
     """
-    parts = [one.at(case.curve.step) for one in case.curve.parts.values()] if found.fires else []
+    parts = [one.at(case.curve.step) for one in case.curve.parts.values()] if fact.fires else []
     if not parts:
-        return found
+        return fact
     table, place = np.stack(parts, axis=-1), np.arange(case.reward.size)
-    known, onset = np.isfinite(table).all(axis=-1), int(np.searchsorted(case.curve.step, found.window[0]))
+    logged, onset = np.isfinite(table).all(axis=-1), int(np.searchsorted(case.curve.step, fact.window[0]))
     weights = []
-    for rows in (known & (place < onset), known & (place >= (onset + place.size) // 2)):
+    for rows in (logged & (place < onset), logged & (place >= (onset + place.size) // 2)):
         if rows.sum() < FEWEST + 2 * len(parts):
-            return found
+            return fact
         change, change_of_parts = np.diff(case.reward[rows]), np.diff(table[rows], axis=0)
         weights.append(np.linalg.lstsq(change_of_parts, change, rcond=None)[0])
         left = float(np.sum((change - change_of_parts @ weights[-1]) ** 2))
         if left > (1 - _EXPLAINED) * float(np.sum(change**2)):
-            return found
-    if noise.fallen(table[known] @ weights[0]):
-        return found
-    text = f"{found.text}; its parts did not fall, their weights did"
-    return found._replace(score=0.99, text=text)
+            return fact
+    if noise.fallen(table[logged] @ weights[0]):
+        return fact
+    text = f"{fact.text}; its parts did not fall, their weights did"
+    return fact._replace(score=0.99, text=text)
 
 
 def fall_of(curve: Curve, reward: Floats, rule: Rule, step: Floats | None = None) -> Fact:
@@ -211,11 +211,11 @@ def held_out_fall(case: Case, rule: Rule) -> Fact | None:
 def swings(case: Case, rule: Rule) -> Fact:
     """Deep swings that are too large for noise. Those that died down are no instability."""
     shipped = (rule.limit, rule.errors) == (0.4, 5.5)
-    made = case.swings if shipped else Swings(case.curve, rule.limit, rule.errors)
-    text = f"the running mean of {made.width} fell by {made.depth:.3g} and came back, twice, at {made.z:.1f} errors"
-    text += "" if made.goes_on else f"; the swings died down: {made.late:.2g} in the second half"
+    wave = case.swings if shipped else Swings(case.curve, rule.limit, rule.errors)
+    text = f"the running mean of {wave.width} fell by {wave.depth:.3g} and came back, twice, at {wave.z:.1f} errors"
+    text += "" if wave.goes_on else f"; the swings died down: {wave.late:.2g} in the second half"
     window = (float(case.curve.step[0]), float(case.curve.step[-1]))
-    return Fact(made.score, float(made.share), window, made.width, text)
+    return Fact(wave.score, float(wave.share), window, wave.width, text)
 
 
 @register_rule(
@@ -238,8 +238,8 @@ def standstill(case: Case, rule: Rule) -> Fact | Missing:
     start, low, high = float(reward[: gain.widths[at]].mean()), curve.scale.low, curve.scale.high
     height, room = (float(reward[-part:].mean()) - low) / case.span, max(high - start, 1e-12)
     flat = np.ptp(reward) <= 1e-9 * max(abs(high), abs(low), 1e-300)
-    known = curve.known_range or ((0.0, 1.0) if (low, high) == (0, 1) or _is_share(curve) else None)
-    reach = max(known[1] - start, 0.0) if known else 0.0
+    bounds = curve.known_range or ((0.0, 1.0) if (low, high) == (0, 1) or _is_share(curve) else None)
+    reach = max(bounds[1] - start, 0.0) if bounds else 0.0
     slow = min(_SLOW * reach / (change + error), 2.0) if gain.shows and reach else 0.0
     window = (float(curve.step[0]), float(curve.step[-1]))
     by_itself = not curve.scale.given and (low, high) != (0, 1)
@@ -254,7 +254,7 @@ def standstill(case: Case, rule: Rule) -> Fact | Missing:
     text = f"{change:+.2g} from the first {gain.start(at)} to the last fifth, error {error:.2g}; {room:.2g} was left"
     few = reward.size < YOUNG and not flat
     note = f"no gain in {reward.size} rewards, which healthy runs may need as well" if few else ""
-    then = "What is left is small: take harder prompts, or stop here." if height > 0.75 and known else ""
+    then = "What is left is small: take harder prompts, or stop here." if height > 0.75 and bounds else ""
     return Fact(score, change, window, part, text, then, note)
 
 

@@ -22,10 +22,10 @@ _LEARNED, _LARGER, _EARLY = 0.85, 0.5, 20
 def _same(part: Series, case: Case) -> bool:
     """Whether a part is the reward over again, on another scale at most."""
     there = case.curve.reward_series.at(part.step)
-    known = np.isfinite(there)
-    if known.sum() < 3 or np.ptp(there[known]) == 0 or np.ptp(part.value[known]) == 0:
+    finite = np.isfinite(there)
+    if finite.sum() < 3 or np.ptp(there[finite]) == 0 or np.ptp(part.value[finite]) == 0:
         return False
-    return bool(np.corrcoef(there[known], part.value[known])[0, 1] > _ALIKE)
+    return bool(np.corrcoef(there[finite], part.value[finite])[0, 1] > _ALIKE)
 
 
 @register_rule(
@@ -110,7 +110,7 @@ def does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
         return Missing("held-out results: they share too few steps with the reward", True)
     step, train, value = held.step[usable], train[usable], held.value[usable]
     levels = [float(np.sqrt(np.mean(np.diff(one, 2) ** 2) / 6)) for one in (train, value)]
-    best, found = (0, (0.0, 1.0), (0.0, 1.0)), -np.inf
+    best, largest = (0, (0.0, 1.0), (0.0, 1.0)), -np.inf
     for first in range(0, step.size - _FEWEST + 1):
         rise = _trend(step[first:], train[first:], levels[0])
         follow = _trend(step[first:], value[first:], levels[1])
@@ -121,11 +121,11 @@ def does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
         if rise[0] >= -rise[1]:
             apart = (rise[0] - follow[0]) / np.hypot(rise[1], follow[1])
             strength = max(strength, min(-follow[0] / follow[1], apart) / _ALONE)
-        if strength > found:
-            best, found = (first, rise, follow), float(strength)
+        if strength > largest:
+            best, largest = (first, rise, follow), float(strength)
     first, rise, follow = best
     text = f"the reward moved by {rise[0]:+.2g} +- {rise[1]:.1g}, '{held.key}' by {follow[0]:+.2g} +- {follow[1]:.1g}"
-    return Fact(max(found / rule.limit, 0.0), found, (float(step[first]), float(step[-1])), step.size - first, text)
+    return Fact(max(largest / rule.limit, 0.0), largest, (float(step[first]), float(step[-1])), step.size - first, text)
 
 
 def _held_out(case: Case) -> Series | None:

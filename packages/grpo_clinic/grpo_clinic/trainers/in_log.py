@@ -56,19 +56,19 @@ def _dump(lines: list[str]) -> dict[str, Any]:
 
     Behind a ray prefix only lines with the same one count: other processes write in between.
     """
-    met = ((place, found) for place, line in enumerate(lines) if (found := _DUMP.search(line[: limits.MAX_DUMP])))
+    met = ((place, brace) for place, line in enumerate(lines) if (brace := _DUMP.search(line[: limits.MAX_DUMP])))
     for place, start in islice(met, _MOST_STARTS):  # so that a hostile log costs no more than an honest one
-        kept, depth, held = [], 0, 0
+        block, depth, held = [], 0, 0
         prefix = _PREFIX.match(lines[place])
         mine = "" if prefix is None else prefix[0].strip()
         rest = (line for line in lines[place + 1 : place + 4000] if line.strip().startswith(mine))
         for further in (lines[place][start.start() :], *(_PREFIX.sub("", line) for line in rest)):
             depth += further.count("{") - further.count("}")
             held += len(further)
-            kept.append(further)
+            block.append(further)
             if depth <= 0 or held > limits.MAX_DUMP:
                 break
-        text = "\n".join(kept)
+        text = "\n".join(block)
         if depth > 0 or held > limits.MAX_DUMP:
             continue
         try:
@@ -95,10 +95,10 @@ def _beside(path: Path) -> dict[str, Any]:
         if name == path.name or not os.path.isfile(folder / name):
             continue
         try:
-            found = configuration.load(str(folder / name))
+            settings = configuration.load(str(folder / name))
         except ValueError:
             continue
-        mine = any(key in found for key in ("num_generations", "learning_rate", "group_size"))
-        if mine or any(key.startswith("actor_rollout_ref.") for key in found):
-            return found
+        mine = any(key in settings for key in ("num_generations", "learning_rate", "group_size"))
+        if mine or any(key.startswith("actor_rollout_ref.") for key in settings):
+            return settings
     return {}

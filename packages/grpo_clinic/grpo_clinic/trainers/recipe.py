@@ -92,16 +92,16 @@ class Settings:
 
     def value(self, quantity: str) -> Any:
         """What is given, else the default, else None."""
-        found, own = self.given(quantity), self.trainer.keys.get(quantity)
-        return found[1] if found else own.default if own else None
+        given, own = self.given(quantity), self.trainer.keys.get(quantity)
+        return given[1] if given else own.default if own else None
 
     def number(self, quantity: str, least: float = 1.0) -> float | None:
         """Its value as a number. Raises ValueError (the trainer's own key, expected, got) for anything else."""
-        found, value = self.given(quantity), self.value(quantity)
+        given, value = self.given(quantity), self.value(quantity)
         if value is None:
             return None
         if not isinstance(value, int | float) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{found[0] if found else quantity}: expected a number >= {least:g}, got {value!r}")
+            raise ValueError(f"{given[0] if given else quantity}: expected a number >= {least:g}, got {value!r}")
         return float(value)
 
     def at_least_one(self, quantity: str) -> float:
@@ -117,9 +117,9 @@ def _resolved(value: Any, values: Mapping[str, Any], depth: int = 0) -> Any:
     """The value with a reference such as `${a.b}` put in; None where it cannot be."""
     if not isinstance(value, str) or "$" not in value:
         return value
-    found = _REFERENCE.fullmatch(value)
-    if found is None or depth > 8:
+    reference = _REFERENCE.fullmatch(value)
+    if reference is None or depth > 8:
         return None
-    if found[1] in values:
-        return _resolved(values[found[1]], values, depth + 1)
-    return None if found[2] is None else plain_scalar(found[2])
+    if reference[1] in values:
+        return _resolved(values[reference[1]], values, depth + 1)
+    return None if reference[2] is None else plain_scalar(reference[2])

@@ -42,7 +42,7 @@ def _traps(look: Settings) -> list[Trap]:
     scale = {True: "group", False: "none"}[given] if isinstance(given, bool) else given
     if scale not in ("group", "batch", "none"):
         raise ValueError(f"scale_rewards: expected group, batch, none, true or false, got {given!r}")
-    found = [
+    traps = [
         Trap(
             "reward_std",
             "the logged 'reward_std' is the mean within-group std up to v0.24 and the std of the whole batch from v1.0 "
@@ -55,11 +55,11 @@ def _traps(look: Settings) -> list[Trap]:
             "with scale_rewards='batch' the logged frac_reward_zero_std looks at the std of the batch: it does not "
             "count silent groups"
         )
-        found.append(Trap("zero_std_of_batch", text, "TRL 1.9.0"))
+        traps.append(Trap("zero_std_of_batch", text, "TRL 1.9.0"))
     if look.given("kl_weight") is None and not _asynchronous(look):
         text = "'beta' is not given: its default is 0.0 since v0.19 and was 0.04 up to v0.18"
-        found.append(Trap("kl_default", text, "TRL 0.18, 0.19"))
-    return found
+        traps.append(Trap("kl_default", text, "TRL 0.18, 0.19"))
+    return traps
 
 
 TRL = Trainer(

@@ -31,26 +31,26 @@ def _block(look: Settings) -> float | None:
 
 
 def _traps(look: Settings) -> list[Trap]:
-    found = []
+    traps = []
     estimator = str(look.value("adv_estimator")).rpartition(".")[2].lower()
     if estimator.startswith("grpo") and look.number("group_size") == 1:
         text = (
             "adv_estimator=grpo with rollout.n=1: the mean is set to 0 and the std to 1, so the advantage is the raw "
             "reward. There is no baseline, and nothing says so: set actor_rollout_ref.rollout.n to 4 or more"
         )
-        found.append(Trap("no_baseline", text, "verl 0.9.0 core_algos, compute_grpo_outcome_advantage"))
+        traps.append(Trap("no_baseline", text, "verl 0.9.0 core_algos, compute_grpo_outcome_advantage"))
     if estimator == "gae":
         text = "adv_estimator is gae (the default): PPO with a critic, not GRPO; findings about groups do not apply"
-        found.append(Trap("not_grpo", text, _NOW))
+        traps.append(Trap("not_grpo", text, _NOW))
     used = look.value("use_kl_loss") is True
     if look.given("kl_loss_coef") and not used and (look.number("kl_loss_coef", 0) or 0) > 0:
         text = "kl_loss_coef is set but use_kl_loss is not true: it has no effect"
-        found.append(Trap("kl_loss_off", text, _NOW))
+        traps.append(Trap("kl_loss_off", text, _NOW))
     if look.at_least_one("ppo_mini_batch_size") > (look.number("train_batch_size", 0) or 0) > 0:
         about = "one update takes the whole batch" if look.in_log else "verl refuses this"
         text = f"ppo_mini_batch_size is larger than train_batch_size: {about} (both count prompts)"
-        found.append(Trap("mini_batch_larger", text, _NOW))
-    return found
+        traps.append(Trap("mini_batch_larger", text, _NOW))
+    return traps
 
 
 VERL = Trainer(

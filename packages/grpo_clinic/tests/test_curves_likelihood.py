@@ -1,8 +1,10 @@
 """The likelihood of a fit against dense matrices and against a density that is maximised by itself."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from grpo_clinic.fitting import likelihood
+from grpo_clinic.fitting import intervals, likelihood
 from scipy import optimize, stats
 
 TIME = np.array([0.0, 1.0, 2.0, 4.0, 5.0, 6.0, 9.0, 10.0])
@@ -64,3 +66,11 @@ def test_weights_are_one_up_to_two_and_a_half_robust_deviations():
     np.testing.assert_allclose(weights, np.minimum(1, 2.5 * spread / np.maximum(np.abs(far), 1)))
     assert (weights[:101] == 1).all()
     assert (weights[101:] < 0.3).all()
+
+
+@pytest.mark.parametrize("shapes", [0, 1, 2])
+def test_the_quantile_counts_plateau_amplitude_and_shapes(shapes):
+    """t (1 + p/n): p = 2 + shapes, n = freedom + p."""
+    surface = SimpleNamespace(shape=SimpleNamespace(size=shapes), freedom=10)
+    expected = stats.t.ppf(0.95, 10) * (1 + (2 + shapes) / (12 + shapes))
+    assert intervals.quantile(surface, 0.9) == pytest.approx(expected, rel=1e-9)

@@ -162,6 +162,10 @@ def test_a_notebook_gives_its_table_or_its_text(tmp_path):
     curve = one(path)
     check(curve)
     assert "rewards/check/mean" in curve.parts
+    shorter = {"output_type": "display_data", "data": {"text/html": [page.replace(body, body[: len(body) // 2])]}}
+    for outputs in ([shown, shorter], [shorter, shown]):  # the longer table is the run
+        path.write_text(json.dumps({"cells": [{"cell_type": "code", "outputs": outputs}]}))
+        check(one(path))
     printed = {"output_type": "stream", "text": [f"{row}\n" for row in trl_rows()]}
     path.write_text(json.dumps({"cells": [{"cell_type": "code", "outputs": [printed]}]}))
     check(one(path))
@@ -177,3 +181,17 @@ def test_evaluation_columns_that_were_not_understood_are_named(tmp_path):
     assert any("eval_my_own_thing" in note for note in curve.notes)
     chosen = one(tmp_path / "run.jsonl", eval_key="eval_my_own_thing")
     assert chosen.eval.key == "eval_my_own_thing"
+
+
+@pytest.mark.parametrize(("levels", "there"), [(6, True), (7, False)])
+def test_a_history_is_looked_for_at_seven_levels(tmp_path, levels, there):
+    document = trl_rows()
+    for _ in range(levels + 1):
+        document = {"inner": document}
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(document))
+    if there:
+        check(one(path))
+    else:
+        with pytest.raises(ValueError, match="expected"):
+            read(path)

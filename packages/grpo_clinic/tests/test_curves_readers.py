@@ -237,3 +237,10 @@ def test_a_dictionary_printed_over_several_lines_is_one_row(tmp_path):
 def test_a_comma_may_be_the_decimal_point_where_it_is_not_the_delimiter(tmp_path):
     (tmp_path / "x.csv").write_text("step;reward\n" + "".join(f"{i};0,{i:02d}\n" for i in range(1, 30)))
     np.testing.assert_allclose(one(tmp_path / "x.csv").reward, np.arange(1, 30) / 100)
+
+
+@pytest.mark.parametrize(("top", "known"), [(1.0, (0.0, 1.0)), (1.01, None)])
+def test_a_share_by_its_name_has_a_known_range(tmp_path, top, known):
+    (tmp_path / "log.csv").write_text("step,accuracy\n" + "".join(f"{n},{top * n / 9:.4f}\n" for n in range(10)))
+    (curve,) = read(tmp_path / "log.csv", reward_key="accuracy")
+    assert curve.known_range == known

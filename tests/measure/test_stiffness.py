@@ -8,6 +8,7 @@ from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS
 from bandit_lab.measure import critical_kl_weight, find_fixed_point, measure_stiffness
+from bandit_lab.measure.stiffness import spectrum
 from bandit_lab.theory import (
     BinarySignal,
     GroupLaw,
@@ -104,3 +105,11 @@ def test_no_interior_fixed_point_is_said_with_the_critical_kl_weight():
     assert predicted == pytest.approx(1.5089, abs=1e-4)
     with pytest.raises(ValueError, match="fixed point: expected one that exists"):
         measure_stiffness(trained, "mean_field", 1.0, point)
+
+
+def test_a_spectrum_is_real_up_to_rounding_and_complex_beyond():
+    """A rotation of relative size 1e-11 is rounding, 1e-6 is none. Largest real part first."""
+    for turn, kind in ((1e-11, "f"), (1e-6, "c")):
+        values = spectrum(np.array([[1.0, 0.0, 0.0], [0.0, 2.0, -2 * turn], [0.0, 2 * turn, 2.0]]))
+        assert values.dtype.kind == kind
+        np.testing.assert_allclose(values.real, [2.0, 2.0, 1.0], rtol=1e-9)

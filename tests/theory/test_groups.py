@@ -35,6 +35,16 @@ def test_mean_advantage_is_a_sum_over_successes_and_in_an_infinite_group_its_lim
         assert GroupLaw(rule, None).mean_advantage(p) == pytest.approx(expected, abs=0.02)
 
 
+def test_groups_that_are_used_are_binomial_and_not_silent_under_dapo():
+    """Of several chances at once: rows of the pmf, for `dapo` without its ends and over what is left of it."""
+    success = np.array([0.2, 0.5, 0.9])
+    whole = stats.binom.pmf(np.arange(7), 6, success[:, None])
+    np.testing.assert_allclose(GroupLaw("grpo", 6).success_weights(success), whole, rtol=1e-12)
+    used = whole[:, 1:-1] / whole[:, 1:-1].sum(axis=1, keepdims=True)
+    found = GroupLaw("dapo", 6).success_weights(success)
+    np.testing.assert_allclose(found, np.pad(used, ((0, 0), (1, 1))), rtol=1e-12)
+
+
 def test_published_group_factors():
     table = {4: (0.808, 0.663, 0.373, 0.172), 16: (0.967, 0.938, 0.712, 0.371), 64: (0.992, 0.987, 0.945, 0.670)}
     for size, values in table.items():

@@ -124,6 +124,7 @@ class Chained:
 
     steps: int = 100
     convention: str = "heavy_ball"
+    elementwise = False
 
     def build(self, learning_rate, momentum):
         schedule = optax.linear_schedule(-learning_rate, -0.1 * learning_rate, self.steps)

@@ -23,7 +23,7 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.app import plugins, runner
-from bandit_lab.app.folder.store import RunFolder, manifest_of
+from bandit_lab.app.folder.store import manifest_of
 from bandit_lab.app.result import ArrayLike, Result
 from bandit_lab.app.settings import names
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings, check_sweepable
@@ -401,17 +401,13 @@ def _called(kind: type[D], command: str, given: Mapping[str, Any]) -> D:
     result: Result
     with _working(given) as stack, contextlib.redirect_stdout(io.StringIO()):
         settings, explicit = _settings(command, given, stack)
-        module: Any = COMMANDS[command].load()
-        if given["run_dir"] is None and not COMMANDS[command].writes:
-            result = module.compute(module.prepare(settings, explicit), Progress(quiet=True))
-        else:
-            folder = given["run_dir"]
-            if folder is None:  # chunks of a sweep lie on a disk
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bandit_lab_"))
-            folder = Path(folder)
-            plan = runner.checked(command, settings, explicit, folder)
-            performed = runner.perform(command, plan, RunFolder(folder), Progress(quiet=True))
-            result = runner.loaded(command, folder) if performed is None else performed
+        folder = given["run_dir"]
+        if folder is None and COMMANDS[command].writes:  # chunks of a sweep lie on a disk
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bandit_lab_"))
+        folder = None if folder is None else Path(folder)
+        plan = runner.checked(command, settings, explicit, folder)
+        performed = runner.perform(command, plan, folder, Progress(quiet=True))
+        result = runner.loaded(command, folder) if performed is None and folder is not None else performed
     return kind(**{one.name: getattr(result, one.name) for one in fields(result)})
 
 

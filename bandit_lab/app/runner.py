@@ -64,7 +64,9 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path | None
             plan = checked(command, settings, explicit, folder)
             if folder is not None and not COMMANDS[command].reads:
                 store.create_folder(folder)
-        outcome = perform(command, plan, None if folder is None else store.RunFolder(folder), Progress(settings.quiet))
+        outcome = perform(command, plan, folder, Progress(settings.quiet))
+        if not COMMANDS[command].writes:
+            outcome.show()
     except OSError as error:
         if error.errno not in DISK:
             raise
@@ -75,27 +77,25 @@ def run(command: str, config: Any, explicit: frozenset[str], folder: Path | None
         raise Stopped(outcome.incomplete, ended=True)
 
 
-def perform(command: str, plan: Any, folder: store.RunFolder | None, progress: Progress) -> Any:
+def perform(command: str, plan: Any, folder: Path | None, progress: Progress) -> Any:
     """Do a checked job: by the `execute` of its module, or by `compute` with what every command does around it.
 
     Returns a result, or the file that a command makes instead of a run folder.
     """
     module: Any = COMMANDS[command].load()
     if folder is None:
-        result = module.compute(plan, progress)
-        result.show()
-        return result
+        return module.compute(plan, progress)
     if COMMANDS[command].writes:
-        return module.execute(plan, folder, progress)
-    return compute_into(command, module.compute, plan, folder, progress)
+        return module.execute(plan, store.RunFolder(folder), progress)
+    return compute_into(command, module.compute, plan, store.RunFolder(folder), progress)
 
 
 def compute_into(
     command: str, compute: Callable[[Any, Progress], Result], plan: Any, folder: store.RunFolder, progress: Progress
 ) -> Result:
-    """Do a command that is a function from a plan (`settings`, `precision`) to a result: folder, manifest, terminal.
+    """Do a command that is a function from a plan (`settings`, `precision`) to a result, and write its run folder.
 
-    The manifest is written last, and what is printed is printed after it.
+    The manifest is written last; what is printed is printed after it, by the caller.
     """
     start = time.perf_counter()
     settings = asdict(plan.settings)
@@ -111,7 +111,6 @@ def compute_into(
             folder.write_files({f"{figure.name}.png": figure.png() for figure in result.figures})
     seconds = clock.split(time.perf_counter() - start)
     folder.finish(command, settings | {"precision": plan.precision}, seconds, progress.seconds)
-    result.show()
     return result
 
 

@@ -40,15 +40,14 @@ def nodes_of(learner: Learner, policy: Array) -> tuple[Array, Array]:
 
     def one(share: Array, means: Array, stds: Array) -> tuple[Array, Array]:
         cut, advantage = rule.in_normal_group(share, means, stds)
-        edge = jnp.clip((jnp.asarray(cut, policy.dtype) - means) / stds, -FAR, FAR)[:, None]
+        edge = jnp.clip((cut - means) / stds, -FAR, FAR)[:, None]
         half = jnp.repeat(jnp.concatenate([edge + FAR, FAR - edge], axis=1) / 2, NODES, axis=1)
         middle = jnp.repeat(jnp.concatenate([edge - FAR, FAR + edge], axis=1) / 2, NODES, axis=1)
         z = middle + half * jnp.tile(points, 2)
         chance = half * jnp.tile(widths, 2) * jnp.exp(-z * z / 2) / math.sqrt(2 * math.pi)
         return chance, advantage(means[:, None] + stds[:, None] * z)
 
-    law = (learner.bandit.law.means, learner.bandit.normal_stds)
-    return jax.vmap(one)(policy, *(jnp.asarray(part, policy.dtype) for part in law))
+    return jax.vmap(one)(policy, learner.bandit.law.means, jnp.asarray(learner.bandit.normal_stds, policy.dtype))
 
 
 def check_nodes(learner: Learner) -> None:

@@ -64,6 +64,7 @@ def run(
         return BAD_INPUT
     try:
         report = compute_into(name, compute, plan, store.RunFolder(folder), Progress(settings.quiet))
+        report.show()
     finally:
         say(str(folder))
     if report.incomplete:

@@ -177,7 +177,7 @@ def test_growth_per_step_is_that_of_the_steps(model, convention):
 
 @pytest.mark.parametrize(("model", "convention", "reuse"), EVERY)
 def test_the_stationary_state_is_that_of_the_steps(model, convention, reuse):
-    """Covariance at block points and averaged, of position and velocity; correlations, spectrum, decay: to 1e-8."""
+    """Covariance at block points and averaged, of position and velocity: to 1e-8."""
     loop, steps, rate, interval = at_work(model, convention)
     state, average = steps.stationary(rate, NOISE, reuse)
     found = stationary_covariance(loop, rate, interval, NOISE, reuse)
@@ -185,12 +185,17 @@ def test_the_stationary_state_is_that_of_the_steps(model, convention, reuse):
     np.testing.assert_allclose(found.average, average, rtol=1e-8, atol=1e-10)
     velocity = found.state[2:4, 2:4]  # the loop's w is the learning rate times it
     np.testing.assert_allclose(velocity, rate**2 * state[:2, :2], rtol=1e-8, atol=1e-10)
-    if reuse:
-        return
+
+
+@pytest.mark.parametrize(("model", "convention"), [*LOOPS, *(("random", c) for c in CONVENTIONS)])
+def test_correlations_are_those_of_the_steps(model, convention):
+    """Correlations, spectrum, decay of a block's points: to 1e-7, the decay to 1e-8."""
+    loop, steps, rate, interval = at_work(model, convention)
+    state, _ = steps.stationary(rate, NOISE, False)
     together = correlation(loop, rate, interval, NOISE, PROBE, 60)
     whole, carried, values = np.eye(steps.size), state, []
     for t in range(steps.steps):
-        whole = steps.matrix(t, rate, reuse) @ whole
+        whole = steps.matrix(t, rate, False) @ whole
     for _ in range(400):
         values.append(PROBE @ steps.position(carried) @ PROBE)
         carried = whole @ carried

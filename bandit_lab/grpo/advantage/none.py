@@ -29,4 +29,4 @@ class NoBaseline:
 
     def in_normal_group(self, share: Array, means: Array, stds: Array) -> tuple[Array, Callable[[Array], Array]]:
         """(0, the rewards)."""
-        return jnp.zeros(()), lambda rewards: rewards
+        return jnp.zeros((), share.dtype), lambda rewards: rewards

@@ -34,10 +34,9 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from bandit_lab._numerics import ordered
-from bandit_lab._root import root
+from bandit_lab._root import AT_ONCE, first_beyond, root
 from bandit_lab.grpo import Learner, Mixture
 from bandit_lab.measure.frozen_moment import FAR
-from bandit_lab.measure.scan import AT_ONCE, first_beyond
 
 Kind = Literal["flip", "neimark_sacker"]
 SEARCHED, COUNTED = 1024, 128

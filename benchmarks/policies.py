@@ -8,7 +8,7 @@ import numpy as np
 from bandit_lab._types import Array
 from bandit_lab.bandits import Bandit
 from bandit_lab.simulation.cells import cast
-from bandit_lab.simulation.devices import in_order
+from bandit_lab.simulation.programs import in_order
 from benchmarks.engines import Run
 from benchmarks.numpy_reference import Curves
 from benchmarks.workload import Case

@@ -293,7 +293,7 @@ CLAIMS = (
     Claim.ratio(
         "overdamped_limit.distance_exact",
         "The curve of the mean update leaves the exponential by what the step-by-step form says, at any damping",
-        "derived in bandit_lab/theory/discrete.py",
+        "derived in bandit_lab/theory/oscillator.py",
         lambda d: d.distance,
         tolerance=1e-3,
         fails_if="the mean update near the fixed point were no heavy ball with this stiffness",

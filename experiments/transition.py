@@ -3,7 +3,7 @@
 Prediction (written before the run). arXiv 2606.30789 reads training as an oscillator m x'' + gamma x' + K x = 0. Here
 m = mu/eta, gamma = (1 - mu)/eta - K lag (derived in bandit_lab/theory/oscillator.py), with damping ratio
 gamma/(2 sqrt(m K)). Exactly, step by step, the displacement is a sum of two powers of the poles z1, z2
-(bandit_lab/theory/discrete.py, with a lag block_map.py); with s = log z the damping ratio is -(s1 + s2)/(2 sqrt(s1 s2))
+(the same file; with a lag block_map.py); with s = log z the damping ratio is -(s1 + s2)/(2 sqrt(s1 s2))
 and the frequency |Im s|. On-policy the poles meet at kappa = eta K = (1 - sqrt(mu))^2: critical damping.
 Setting: conf/experiment/transition.yaml. Measured: mean reward of runs displaced by +-0.02 logits (half their
 difference), and the poles of a linear recurrence fitted to the displacement (none where the second pole has died out
@@ -266,7 +266,7 @@ def _draw_sweep(panel: Axes, results: Results, quantity: str, sweep: str) -> Non
 
 # Claims.
 
-THEORY = "derived in bandit_lab/theory/discrete.py and block_map.py"
+THEORY = "derived in bandit_lab/theory/oscillator.py and block_map.py"
 
 
 def _trajectory_claim(regime: str, label: str) -> Claim:
@@ -274,7 +274,7 @@ def _trajectory_claim(regime: str, label: str) -> Claim:
     return Claim.one(
         f"transition.{regime}",
         f"The closed form lies over the {label} trajectory: 1 less their largest difference over the displacement",
-        "arXiv 2606.30789; derived in bandit_lab/theory/discrete.py",
+        "arXiv 2606.30789; derived in bandit_lab/theory/oscillator.py",
         measured=lambda f: 1 - float(abs(f.measured.trajectory - f.predicted.trajectory).sel(regime=regime).max()),
         tolerance=2e-3,
         fails_if="the reward of displaced runs did not follow the two poles from the first step on",
@@ -312,7 +312,7 @@ CLAIMS = (
     Claim.same(
         "transition.onset_in_momentum",
         "Momentum at which oscillation sets in on-policy, at learning rate times stiffness 0.02: (1 - sqrt(0.02))^2",
-        "derived in bandit_lab/theory/discrete.py",
+        "derived in bandit_lab/theory/oscillator.py",
         lambda d: d.critical_momentum,
         tolerance=1e-3,
         relative=True,

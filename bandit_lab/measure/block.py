@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
+from bandit_lab._root import AT_ONCE
 from bandit_lab._types import Array
 from bandit_lab.grpo import Hyper, Learner, State, check_hyper, init
 from bandit_lab.measure.fixed_point import FixedPoint, find_fixed_point
@@ -27,7 +28,6 @@ from bandit_lab.measure.frozen_moment import (
     freeze_second_moment,
     sampled_moment,
 )
-from bandit_lab.measure.scan import AT_ONCE
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.group_moment import GradientMoments, group_moments
 from bandit_lab.simulation.rollout import rollout

@@ -26,8 +26,8 @@ from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.cells import typed_cells
-from bandit_lab.simulation.devices import mesh_for, on_every
 from bandit_lab.simulation.one_kernel import as_one, compiler_options, one_kernel
+from bandit_lab.simulation.programs import mesh_for, on_every
 from bandit_lab.simulation.rollout import Stride, rollout
 
 WIDTH = {"mean_field": 256, "finite_group": 32}  # lanes of a block: a group law costs about G times a mean field

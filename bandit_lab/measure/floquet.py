@@ -13,10 +13,10 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab._numerics import ordered
+from bandit_lab._root import AT_ONCE, first_beyond
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import AT_REST, LinearisedBlock, make_block, stack
 from bandit_lab.measure.frozen_moment import FAR
-from bandit_lab.measure.scan import AT_ONCE, first_beyond
 
 Kind = Literal["flip", "neimark_sacker", "fold"]
 _REAL = 1e-8

@@ -16,9 +16,8 @@ from bandit_lab.grpo import Hyper, Learner, check_hyper
 from bandit_lab.simulation import fast, reference as reference_path
 from bandit_lab.simulation.cells import as_cells, prepare
 from bandit_lab.simulation.dynamics import DYNAMICS
-from bandit_lab.simulation.moments import UNIT
 from bandit_lab.simulation.reference import WIDTH, Width
-from bandit_lab.simulation.results import Request, Route, Runs, Shard, Summary, gather
+from bandit_lab.simulation.results import UNIT, Request, Route, Runs, Shard, Summary, gather
 
 __all__ = [
     "PATHS",

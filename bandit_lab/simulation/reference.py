@@ -20,10 +20,9 @@ from bandit_lab._types import Array
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper, Learner, init
 from bandit_lab.simulation.cells import cast
-from bandit_lab.simulation.devices import in_order, mesh_for, on_every
 from bandit_lab.simulation.dynamics import DYNAMICS
 from bandit_lab.simulation.one_kernel import as_one, compiler_options, one_kernel
-from bandit_lab.simulation.programs import Kept
+from bandit_lab.simulation.programs import Kept, in_order, mesh_for, on_every
 from bandit_lab.simulation.results import Request, Shard, Summary
 from bandit_lab.simulation.rollout import Stride, rollout
 

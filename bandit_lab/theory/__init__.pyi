@@ -24,9 +24,6 @@ from .conventions import (
     gain as gain,
     mean_age as mean_age,
 )
-from .discrete import (
-    poles as poles,
-)
 from .fixed_points import (
     FixedPoint as FixedPoint,
     attracting_fixed_point as attracting_fixed_point,
@@ -45,7 +42,9 @@ from .gradient_noise import (
     binary_covariance as binary_covariance,
     centred_covariance as centred_covariance,
     leading_covariance as leading_covariance,
+    logit_std as logit_std,
     reward_atoms as reward_atoms,
+    reward_std as reward_std,
 )
 from .group_law import (
     ADVANTAGES as ADVANTAGES,
@@ -60,6 +59,7 @@ from .oscillator import (
     Oscillator as Oscillator,
     displacement as displacement,
     oscillator as oscillator,
+    poles as poles,
     response as response,
 )
 from .random_ages import (
@@ -73,13 +73,6 @@ from .sampler import (
     SampledTwoArms as SampledTwoArms,
     one_good_arm as one_good_arm,
 )
-from .signal import (
-    MOMENT_ADVANTAGES as MOMENT_ADVANTAGES,
-    BinarySignal as BinarySignal,
-    MomentSignal as MomentSignal,
-    fisher as fisher,
-    reward_hessian as reward_hessian,
-)
 from .stability import (
     Crossing as Crossing,
     first_oscillating_learning_rate as first_oscillating_learning_rate,
@@ -92,16 +85,19 @@ from .stability import (
 )
 from .stationary import (
     Stationary as Stationary,
-    logit_std as logit_std,
-    reward_std as reward_std,
     small_step_variance as small_step_variance,
     stationary_covariance as stationary_covariance,
 )
 from .stiffness import (
     ESTIMATORS as ESTIMATORS,
     KL_ESTIMATORS as KL_ESTIMATORS,
+    MOMENT_ADVANTAGES as MOMENT_ADVANTAGES,
+    BinarySignal as BinarySignal,
+    MomentSignal as MomentSignal,
     Split as Split,
+    fisher as fisher,
     largest_stiffness as largest_stiffness,
+    reward_hessian as reward_hessian,
     stiffness_split as stiffness_split,
 )
 from .thresholds import (

@@ -17,7 +17,7 @@ import scipy
 
 from bandit_lab import _checks
 from bandit_lab._root import root
-from bandit_lab.theory.signal import Signal, fisher, reward_hessian
+from bandit_lab.theory.stiffness import Signal, fisher, reward_hessian
 
 HUGE = 1e300
 """Stands for an infinite factor h where numbers have to stay finite."""

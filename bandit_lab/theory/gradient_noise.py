@@ -31,6 +31,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandit_lab import _checks
+from bandit_lab.theory.block_map import Matrix, ones_complement
 from bandit_lab.theory.group_law import GroupLaw
 
 
@@ -119,6 +120,26 @@ def centred_covariance(advantage: str, atoms: Atoms, group_size: int) -> np.ndar
     exact = weighted.T @ atoms.score / size - np.outer(drift, drift) * (size - 2) / pairs
     exact = exact + (atoms.weight @ gap**2) * spread / pairs
     return exact if advantage == "rloo" else exact * ((size - 1) / size) ** 2
+
+
+def reward_std(policy: np.ndarray, means: np.ndarray, covariance: Matrix) -> float:
+    """Standard deviation of the expected reward, sqrt(s^T S s), s = F r; `covariance` reduced or [K, K]."""
+    policy, means = np.asarray(policy, float), np.asarray(means, float)
+    return _deviation(policy * (means - policy @ means), covariance)
+
+
+def logit_std(policy: np.ndarray, means: np.ndarray, covariance: Matrix) -> float:
+    """Standard deviation of the log-odds of the best arm, (e_b - pi)/(1 - pi_b); two arms: of the logit gap."""
+    policy = np.asarray(policy, float)
+    best = int(np.argmax(means))
+    return _deviation((np.eye(len(policy))[best] - policy) / (1 - policy[best]), covariance)
+
+
+def _deviation(direction: np.ndarray, covariance: Matrix) -> float:
+    covariance = np.asarray(covariance)
+    if covariance.shape[0] == len(direction) - 1:
+        direction = ones_complement(len(direction)).T @ direction
+    return float(np.sqrt(direction @ covariance @ direction))
 
 
 def _normalised(mass: np.ndarray) -> np.ndarray:

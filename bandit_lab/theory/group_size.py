@@ -15,8 +15,7 @@ import numpy as np
 
 from bandit_lab.theory.fixed_points import attracting_fixed_point
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.signal import BinarySignal
-from bandit_lab.theory.stiffness import largest_stiffness, stiffness_split
+from bandit_lab.theory.stiffness import BinarySignal, largest_stiffness, stiffness_split
 
 
 def factor_expansion(group_size: int, success: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -20,8 +20,17 @@ entire in z, hence one smooth formula through critical damping; from rest it is
 x0 (r_f e^{-r_s t} - r_s e^{-r_f t})/(r_f - r_s), r_s <= r_f the two rates. Over-damped, with e = 1/(4 zeta^2) and
 s = t K/gamma, these are 1 + e + ... and 1/e per unit of s, hence x/x0 - exp(-s) = e [(1 - s) exp(-s) - exp(-s/e)]
 to first order in e.
+
+`decaying_pair`: cos(sqrt z) and sin(sqrt z)/sqrt z are entire in z. Near z = 0 both are evaluated by their Taylor
+series, whose derivatives are the exact ones. Elsewhere each branch only sees arguments of its own sign, so that none
+leaks a NaN into a derivative. Written to the array API standard: the arguments bring their library along, so that plain
+numbers need no JAX.
+
+Step by step, on-policy: x[t+1] = (1 + mu - kappa) x[t] - mu x[t-1] has the poles of z^2 - (1 + mu - kappa) z + mu
+(`poles`). `ema`: kappa -> (1 - mu) kappa.
 """
 
+import cmath
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -30,7 +39,70 @@ import numpy as np
 
 from bandit_lab import _checks
 from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
-from bandit_lab.theory.entire import decaying_pair, floating, namespace
+
+_SERIES_RADIUS = 1.0
+_SERIES_TERMS = 12
+
+
+def namespace(*values: Any) -> Any:
+    """The array library of these arguments: JAX's where one of them is its array, traced or not, else NumPy."""
+    for value in values:
+        if not isinstance(value, np.ndarray | np.generic) and hasattr(value, "__array_namespace__"):
+            return value.__array_namespace__()
+    return np
+
+
+def floating(xp: Any, value: Any) -> Any:
+    """The value as an array of `xp`; whole numbers become the default real type."""
+    array = xp.asarray(value)
+    return array if xp.issubdtype(array.dtype, xp.floating) else array.astype(xp.result_type(float))
+
+
+def _series(xp: Any, z: Any, offset: int) -> Any:
+    """Horner sum of (-z)^k / (2k + offset)! for k below the fixed number of terms."""
+    total = xp.zeros_like(z)
+    for k in reversed(range(_SERIES_TERMS)):
+        total = total * -z + 1.0 / math.factorial(2 * k + offset)
+    return total
+
+
+def _split(xp: Any, z: Any) -> tuple[Any, Any, Any, Any]:
+    """Series region, series argument, and the square roots of the positive and negative parts (safe elsewhere)."""
+    small = xp.abs(z) < _SERIES_RADIUS
+    near = xp.where(small, z, 0.0)
+    positive = xp.sqrt(xp.where(~small & (z > 0), z, 1.0))
+    negative = xp.sqrt(xp.where(~small & (z < 0), -z, 1.0))
+    return small, near, positive, negative
+
+
+def decaying_pair(decay: Any, squared_norm: Any) -> tuple[Any, Any]:
+    """exp(-a) cos(sqrt z) and exp(-a) sin(sqrt z)/sqrt z with z = `squared_norm` - a^2, a = `decay`.
+
+    No overflow when a is large: for z < 0, with b = sqrt(-z), the product is (exp(-(a-b)) +- exp(-(a+b)))/2. The
+    smaller exponent comes from (a-b)(a+b) = `squared_norm`, which loses no digits however large a is.
+    Arguments broadcast against each other; both are dimensionless. Derived here.
+    """
+    xp = namespace(decay, squared_norm)
+    a, norm = xp.broadcast_arrays(floating(xp, decay), floating(xp, squared_norm))
+    z = norm - a * a
+    small, near, positive, negative = _split(xp, z)
+    overdamped = ~small & (z < 0)
+    larger = xp.abs(a) + negative
+    smaller = xp.where(overdamped, norm / xp.where(overdamped, larger, 1.0), 0.0)
+    slow = xp.where(a >= 0, smaller, -xp.where(overdamped, larger, 0.0))
+    envelope = xp.exp(-slow)
+    shrink = xp.exp(-2.0 * negative)
+    factor = xp.exp(-xp.where(overdamped, 0.0, a))
+    cosine = xp.where(
+        overdamped, 0.5 * envelope * (1.0 + shrink), factor * xp.where(small, _series(xp, near, 0), xp.cos(positive))
+    )
+    sine = xp.where(
+        overdamped,
+        envelope * (1.0 - shrink) / (2.0 * negative),
+        factor * xp.where(small, _series(xp, near, 1), xp.sin(positive) / positive),
+    )
+    return cosine, sine
+
 
 Real = Any  # a number, or an array of NumPy or JAX, traced or not
 Mass = Literal["plain", "symmetric"]
@@ -132,3 +204,20 @@ def response(osc: Oscillator, time: Real, initial: Real, final: Real, velocity: 
     `displacement` so that all regimes are one smooth formula. `time` [T] in steps.
     """
     return displacement(osc, time, initial - final, velocity) + final
+
+
+def poles(kappa: float, momentum: float, convention: Convention = "heavy_ball") -> tuple[complex, complex]:
+    """The two multipliers per step, larger modulus first; `nesterov`: roots of z^2 - (1+mu)(1-kappa) z + mu(1-kappa).
+
+    `kappa` = learning rate times stiffness. Raises ValueError for momentum outside [0, 1).
+    """
+    _checks.choice("convention", convention, CONVENTIONS)
+    _checks.momentum("momentum", momentum)
+    scaled = kappa * gain(momentum, convention)
+    if convention == "nesterov":
+        trace, product = (1 + momentum) * (1 - scaled), momentum * (1 - scaled)
+    else:
+        trace, product = 1 + momentum - scaled, momentum
+    root = cmath.sqrt(trace * trace - 4 * product)
+    large = (trace + root) / 2 if trace >= 0 else (trace - root) / 2
+    return (large, product / large) if large != 0 else (0j, 0j)

@@ -43,7 +43,7 @@ from scipy.special import expit
 
 from bandit_lab import _checks
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.signal import BinarySignal
+from bandit_lab.theory.stiffness import BinarySignal
 
 CORRECTIONS = ("none", "importance", "tis", "icepop")
 _FAR = 300.0

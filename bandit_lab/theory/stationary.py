@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.theory.block_map import LinearLoop, Matrix, ones_complement
+from bandit_lab.theory.block_map import LinearLoop, Matrix
 from bandit_lab.theory.stability import spectral_radius
 
 
@@ -107,23 +107,3 @@ def _propagate(
 def small_step_variance(learning_rate: float, stiffness: float, momentum: float, noise: float) -> float:
     """Its small-step limit eta s^2/(2 K (1-mu)), the same for every staleness model: a temperature."""
     return learning_rate * noise / (2 * stiffness * (1 - momentum))
-
-
-def reward_std(policy: np.ndarray, means: np.ndarray, covariance: Matrix) -> float:
-    """Standard deviation of the expected reward, sqrt(s^T S s), s = F r; `covariance` reduced or [K, K]."""
-    policy, means = np.asarray(policy, float), np.asarray(means, float)
-    return _deviation(policy * (means - policy @ means), covariance)
-
-
-def logit_std(policy: np.ndarray, means: np.ndarray, covariance: Matrix) -> float:
-    """Standard deviation of the log-odds of the best arm, (e_b - pi)/(1 - pi_b); two arms: of the logit gap."""
-    policy = np.asarray(policy, float)
-    best = int(np.argmax(means))
-    return _deviation((np.eye(len(policy))[best] - policy) / (1 - policy[best]), covariance)
-
-
-def _deviation(direction: np.ndarray, covariance: Matrix) -> float:
-    covariance = np.asarray(covariance)
-    if covariance.shape[0] == len(direction) - 1:
-        direction = ones_complement(len(direction)).T @ direction
-    return float(np.sqrt(direction @ covariance @ direction))

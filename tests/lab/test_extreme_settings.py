@@ -8,7 +8,7 @@ import pytest
 import bandit_lab as bl
 from bandit_lab import _checks
 from bandit_lab.theory import fixed_points
-from bandit_lab.theory.signal import MomentSignal
+from bandit_lab.theory.stiffness import MomentSignal
 
 
 @pytest.mark.parametrize("rate", [1e-300, _checks.LARGEST])

@@ -7,9 +7,9 @@ import xarray
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 
-from bandit_lab._types import Outcome
 from bandit_lab.app.plots import style as looks
 from bandit_lab.lab.sweep.pictures import phase_diagram
+from bandit_lab.measure.outcome import Outcome
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import xarray
 
-from bandit_lab._types import Outcome
 from bandit_lab.app.cli import main
 from bandit_lab.app.folder.store import CompileClock
+from bandit_lab.measure.outcome import Outcome
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=16", "momentum=0.5", "quiet=true"]
 SAMPLED = [*SMALL, "group_size=8", "seeds=40", "steps=200", "sampled.multiple=[0.003,0.5,1.5]"]

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from settings import cells, learner
 
-from bandit_lab._types import Outcome
 from bandit_lab.bandits import two_arm
 from bandit_lab.measure import classify_mean, classify_runs, find_fixed_point, sampled_boundary, share_of_lost
 from bandit_lab.measure.onset import fit_poles
+from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import Summary, run
 
 

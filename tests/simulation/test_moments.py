@@ -8,7 +8,7 @@ from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
 from bandit_lab.simulation import UNIT, engine, pool, run
-from bandit_lab.simulation.moments import merge
+from bandit_lab.simulation.results import merge
 
 SEEDS = 2 * UNIT + 150
 OPTIONS = {"steps": 4, "seed": 3}

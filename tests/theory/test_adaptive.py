@@ -7,8 +7,7 @@ from scipy.special import softmax
 from bandit_lab.theory.fixed_points import fixed_points, mean_drift
 from bandit_lab.theory.gradient_noise import binary_covariance
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.signal import BinarySignal
-from bandit_lab.theory.stiffness import Split, stiffness_split
+from bandit_lab.theory.stiffness import BinarySignal, Split, stiffness_split
 from experiments.shared.theory.adaptive import (
     adaptive_threshold,
     decayed_fixed_point,

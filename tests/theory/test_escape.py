@@ -6,7 +6,7 @@ import pytest
 from bandit_lab.theory.fixed_points import gap_drift
 from bandit_lab.theory.gradient_noise import binary_covariance
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.signal import BinarySignal
+from bandit_lab.theory.stiffness import BinarySignal
 from bandit_lab.theory.two_arm_chain import TwoArmChain
 
 STIFFNESS = 0.13820496

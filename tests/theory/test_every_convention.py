@@ -17,8 +17,8 @@ from bandit_lab.theory.ages import (
 )
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.conventions import CONVENTIONS, MODELS, block_sums, mean_age
-from bandit_lab.theory.discrete import poles
 from bandit_lab.theory.fluctuation import correlation, spectrum
+from bandit_lab.theory.oscillator import poles
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
     geometric_weights,

@@ -9,7 +9,7 @@ from bandit_lab.theory import BinarySignal, GroupLaw, MomentSignal, stiffness_sp
 from bandit_lab.theory.fixed_points import attracting_fixed_point, mean_drift
 from bandit_lab.theory.gradient_noise import binary_covariance, leading_covariance, reward_atoms
 from bandit_lab.theory.group_law import ADVANTAGES
-from bandit_lab.theory.signal import MOMENT_ADVANTAGES, fisher
+from bandit_lab.theory.stiffness import MOMENT_ADVANTAGES, fisher
 from experiments.shared.theory.contextual import contextual_curve, evenly_trained
 
 SUCCESS, THETA = np.array([0.8, 0.35, 0.6]), np.array([0.7, -0.2, 0.1])

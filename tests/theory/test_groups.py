@@ -14,8 +14,15 @@ from bandit_lab.theory.fixed_points import (
     mean_drift,
 )
 from bandit_lab.theory.group_law import ADVANTAGES, GroupLaw, silent_rate
-from bandit_lab.theory.signal import BinarySignal, MomentSignal, fisher, reward_hessian
-from bandit_lab.theory.stiffness import ESTIMATORS, largest_stiffness, stiffness_split
+from bandit_lab.theory.stiffness import (
+    ESTIMATORS,
+    BinarySignal,
+    MomentSignal,
+    fisher,
+    largest_stiffness,
+    reward_hessian,
+    stiffness_split,
+)
 
 UNIFORM = np.array([0.5, 0.5])
 FIVE, FIVE_REFERENCE = (0.9, 0.7, 0.45, 0.2, 0.05), np.array([0.1, 0.15, 0.3, 0.25, 0.2])

@@ -6,9 +6,8 @@ import pytest
 from bandit_lab.theory.block_map import LinearLoop
 from bandit_lab.theory.fixed_points import fixed_points
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.signal import BinarySignal
 from bandit_lab.theory.stability import multipliers
-from bandit_lab.theory.stiffness import stiffness_split
+from bandit_lab.theory.stiffness import BinarySignal, stiffness_split
 from experiments.shared.theory.long_block import long_block_policy, success_recurrence, success_slope
 
 SIGNAL, REFERENCE = BinarySignal(GroupLaw("grpo"), (1.0, 0.0)), np.array([0.009, 0.991])

@@ -10,17 +10,13 @@ from bandit_lab.theory.gradient_noise import (
     binary_covariance,
     centred_covariance,
     leading_covariance,
+    logit_std,
     reward_atoms,
+    reward_std,
 )
 from bandit_lab.theory.group_law import GroupLaw, binomial_weights
-from bandit_lab.theory.signal import fisher
-from bandit_lab.theory.stationary import (
-    logit_std,
-    lyapunov,
-    reward_std,
-    small_step_variance,
-    stationary_covariance,
-)
+from bandit_lab.theory.stationary import lyapunov, small_step_variance, stationary_covariance
+from bandit_lab.theory.stiffness import fisher
 from experiments.shared.theory.reused_batch import reused_batch_variance
 
 SUCCESS, POLICY = np.array([0.9, 0.4, 0.15]), np.array([0.2, 0.5, 0.3])

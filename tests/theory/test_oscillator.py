@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from bandit_lab.theory.entire import decaying_pair
-from bandit_lab.theory.oscillator import Oscillator, displacement, oscillator, response
+from bandit_lab.theory.oscillator import Oscillator, decaying_pair, displacement, oscillator, response
 from experiments.shared.theory.release import discrete_response
 
 CASES = {

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bandit_lab.theory.discrete import poles
+from bandit_lab.theory.oscillator import poles
 from bandit_lab.theory.random_ages import (
     averaged_threshold,
     geometric_weights,

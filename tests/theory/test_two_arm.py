@@ -5,7 +5,7 @@ import pytest
 
 from bandit_lab.theory.fixed_points import gap_drift
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.signal import BinarySignal
+from bandit_lab.theory.stiffness import BinarySignal
 from experiments.shared.theory import two_arm
 from experiments.shared.theory.size_family import fitted_exponent, member, time_constant
 from experiments.shared.theory.slow_start import (

@@ -1,19 +1,32 @@
 """`predict`: fixed point, stiffness, oscillator, thresholds and noise of one setting, from formulas alone."""
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.app.result import Result
+from bandit_lab.app.result import Result, Table, Value, eigenvalues
 from bandit_lab.app.settings.config import PredictSettings, value_of
+from bandit_lab.app.settings.names import FORMS
 from bandit_lab.app.terminal.output import Progress
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.predict import build, reduced
-from bandit_lab.lab.predict.linear import LinearTheory, linearise
+from bandit_lab.lab.predict.linear import NO_NOISE, LinearTheory, linearise
 from bandit_lab.lab.predict.point import OperatingPoint
-from bandit_lab.lab.predict.report import result_of
+from bandit_lab.lab.predict.statements import (
+    EXACT,
+    LEADING,
+    LINEAR,
+    QUANTITIES,
+    RATE,
+    Line,
+    Quantity,
+    evaluate,
+    nested,
+    notes,
+)
+from bandit_lab.lab.predict.verdict import amount, brief, ranges, verdict
 
 LARGEST_BLOCK, LARGEST_LAG = 65_536, 4096
 """Largest refresh interval of the setting itself: of blocks, and of a rule that keeps every policy so long."""
@@ -78,3 +91,180 @@ def _no_fixed_point(linear: LinearTheory) -> str:
     if linear.critical_kl_weight is not None:
         return f"{reason}; one exists from kl_weight = {linear.critical_kl_weight:.6g}"
     return f"{reason}; any kl_weight > 0 may have one" if linear.kl_weight == 0 else reason
+
+
+BIFURCATIONS = {
+    "flip": "flip: a real multiplier passes -1",
+    "neimark_sacker": "complex pair leaves the unit circle (Neimark-Sacker)",
+}
+STIFFNESS = "reward / logit^2"
+
+
+def result_of(point: OperatingPoint, peak: int | None = None) -> Result:
+    """The verdict in words, the table, and everything of `summary.json`. A terminal gets some lines for the table,
+    unless all is asked for. peak: the step of a schedule that `point` is of, that of its largest learning rate."""
+    settings, exists = point.settings, point.linear.policy is not None
+    values, texts = (evaluate(point), notes(point)) if exists else ({}, [])
+    judgement = verdict(point, values, "" if peak is None else _along(point, peak))
+    groups = [settings.bandit, settings.advantage, settings.estimator, settings.staleness]
+    groups += [settings.sampler, settings.correction] if point.sampler else []
+    names = (group["name"] for group in groups)
+    form = FORMS.get(convention := point.learner.optimizer.convention, convention)
+    lines = [*_fixed_point(point), *_oscillator(point), *_thresholds(point), *_margin(point, peak), *_at_rest(point)]
+    stated = [Line(q.key, values[q.key], q.name, q.unit, q.status, 5) for q in QUANTITIES if exists]
+    table = Table("predictions", [line.row() for line in [*lines, *stated] if line.name and line.shown() != "-"])
+    everything: list[str | Table] = [table, *_missing(point), *texts]
+    about = f"{', '.join(names)}; drift at {point.linear.drift}; momentum {settings.momentum:g}: {form}"
+    content = {"verdict": judgement} | nested(lines)
+    if exists:
+        content |= {"statements": [_stated(one, values[one.key]) for one in QUANTITIES], "notes": texts}
+    if settings.verbose:
+        return Result("Prediction", content, (judgement, about, *everything))
+    return Result("Prediction", content, (judgement, about, *brief(point, values, texts)), everything)
+
+
+def _stated(quantity: Quantity, value: Value) -> dict[str, Any]:
+    reason = {"reason": value.reason} if value.reason else {}
+    about = {"unit": quantity.unit, "status": quantity.status, "meaning": quantity.meaning}
+    return {"key": quantity.key, "name": quantity.name, "value": value.value} | reason | about
+
+
+def _fixed_point(point: OperatingPoint) -> list[Line]:
+    linear = point.linear
+    if linear.policy is None:
+        nothing = Value.absent(linear.reason or "no fixed point")
+        keys = ("fixed_point.policy", "fixed_point.policies", "fixed_point.expected_reward", "stiffness",
+                "stiffness_spectrum", "stiffness_fresh", "stiffness_stale", "bifurcation")  # fmt: skip
+        return [
+            Line("drift", point.linear.drift),
+            *(Line(key, nothing) for key in keys),
+            Line("critical_kl_weight", linear.critical_kl_weight),
+        ]
+    assert linear.policies is not None
+    several = f" at the first of {len(linear.policies)} prompts" if len(linear.policies) > 1 else ""
+    fresh, stale = (eigenvalues(_eigenvalues(part)) for part in linear.parts)
+    source = "closed form" if linear.closed_form else "automatic differentiation of the drift"
+    felt = "  felt at the policy that acted"
+    return [
+        Line("drift", point.linear.drift),
+        Line("fixed_point.policy", linear.policy, f"fixed point: policy{several}", "", EXACT),
+        Line("fixed_point.policies", linear.policies),
+        Line("fixed_point.expected_reward", linear.expected_reward, "  expected reward", "reward", EXACT, 6),
+        *([] if linear.note is None else [Line("fixed_point.note", linear.note)]),
+        Line("stiffness", linear.largest, "stiffness, largest", STIFFNESS, EXACT, 6),
+        Line("stiffness_source", source),
+        Line("stiffness_spectrum", eigenvalues(linear.spectrum), "  spectrum", STIFFNESS, EXACT),
+        Line("stiffness_fresh", fresh, "  felt at the current policy", STIFFNESS, EXACT),
+        Line("stiffness_stale", stale, felt, STIFFNESS, EXACT),
+    ]
+
+
+def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
+    values = np.linalg.eigvals(np.asarray(matrix))
+    return values[np.argsort(-values.real)]
+
+
+def _oscillator(point: OperatingPoint) -> list[Line]:
+    reason, lag_lines, of = point.linear.unsupported_reason(), [], "the lag N"
+    if reason is None:
+        mass, damping, stiffness = map(Value, point.loop.oscillator(point.hyper.learning_rate, point.loop.lag))
+        lag_lines = [Line("oscillator.lag", point.loop.lag)]
+        of = "the mean age as lag" if point.loop.given_ages else of
+    else:
+        mass = damping = Value.absent(reason)
+        stiffness = mass if point.linear.policy is None else Value(point.linear.largest)
+    return [
+        Line("oscillator.mass", mass, "oscillator: mass", "steps / learning rate", LEADING),
+        Line("oscillator.damping", damping, f"  damping, with {of}", "1 / learning rate", LEADING),
+        Line("oscillator.stiffness", stiffness),
+        Line("oscillator.convention", point.learner.optimizer.convention),
+        *lag_lines,
+    ]
+
+
+def _thresholds(point: OperatingPoint) -> list[Line]:
+    rate, interval, intervals = "thresholds.learning_rate", "thresholds.refresh_interval", point.intervals
+    islands = point.first_unstable if intervals.islands is None else intervals.islands
+    threshold = "learning rate: exact threshold" if point.law.value is None else "  exact threshold"
+    lines = [
+        Line("thresholds.convention", point.learner.optimizer.convention),
+        Line(f"{rate}.leading_order", point.law, "learning rate: leading-order law", RATE, LEADING, 6),
+        Line(f"{rate}.exact", point.exact, threshold, RATE, LINEAR, 6),
+        Line(f"{rate}.oscillation_onset", point.onset, "  onset of oscillation", RATE, LINEAR, 6),
+        Line(f"{interval}.leading_order", point.interval_law, "refresh interval: leading-order law", "steps", LEADING),
+        Line(f"{interval}.exact", point.first_unstable, "  first unstable", "steps", LINEAR),
+        Line(f"{interval}.islands", islands, "  unstable ranges", "steps", LINEAR, text=lambda _: ranges(intervals)),
+        *([] if intervals.searched is None else [Line(f"{interval}.searched_up_to", intervals.searched)]),
+    ]
+    if point.linear.policy is not None:
+        kind = point.exact.bifurcation or Value.absent(point.exact.reason or point.exact.note or "no threshold")
+        named = "  kind of bifurcation"
+        lines.insert(3, Line("bifurcation", kind, named, "", LINEAR, text=lambda one: BIFURCATIONS.get(one, one)))
+    return lines
+
+
+def _smallest(point: OperatingPoint) -> Value:
+    """Threshold over learning rate."""
+    exact = point.exact
+    return Value.of(exact.value and exact.value / point.hyper.learning_rate, exact.reason)
+
+
+def _margin(point: OperatingPoint, peak: int | None) -> list[Line]:
+    if peak is None:
+        return []
+    return [
+        Line("margin.smallest", _smallest(point), "along the schedule: smallest margin", "threshold / learning rate",
+             LINEAR, 6),
+        Line("margin.step", peak, "  at step", "steps"),
+        Line("margin.steps", point.settings.steps),
+    ]  # fmt: skip
+
+
+def _along(point: OperatingPoint, peak: int) -> str:
+    """Which step of a run the rest of the verdict is about."""
+    place, smallest = f"this is step {peak} of {point.settings.steps:,}", _smallest(point)
+    if smallest.value is None:
+        return f"{place}; no margin is known along the run ({smallest.reason})"
+    return f"{place}, where the schedule comes nearest to the threshold (margin {amount(smallest.value)})"
+
+
+def _at_rest(point: OperatingPoint) -> list[Line]:
+    settings, steps = point.settings, None if point.regime is None else point.steps
+    place = f"eta = {settings.learning_rate:g}, mu = {settings.momentum:g}, N = {settings.refresh_interval}"
+    per = "per step" if steps in (None, 1) else f"per {steps} steps"
+    return [
+        Line("regime", point.regime or point.radius, f"at {place}: regime", "", LINEAR),
+        Line("spectral_radius", point.radius, "  largest multiplier", per, LINEAR, 6),
+        *([] if steps is None else [Line("spectral_radius_steps", steps)]),
+        *(Line(f"stationary_std.{key}", value) for key, value in _stationary(point).items()),
+    ]
+
+
+def _stationary(point: OperatingPoint) -> dict[str, Any]:
+    """Standard deviations over a stationary run at this group size."""
+    if point.linear.policy is None:
+        return dict.fromkeys(("expected_reward", "logit"), point.radius)
+    if point.group_size is None:
+        return {"expected_reward": 0.0, "logit": 0.0, "note": NO_NOISE}
+    return dict(zip(("expected_reward", "logit"), point.stationary, strict=True))
+
+
+def _missing(point: OperatingPoint) -> list[str]:
+    """Lines that say why something is missing from the table, each reason once."""
+    linear = point.linear
+    if linear.policy is None:
+        return [f"No prediction at {point.linear.drift}: {linear.reason}."]
+    std = _stationary(point)["expected_reward"]
+    named = {
+        "exact threshold": point.exact,
+        "onset of oscillation": point.onset,
+        "leading-order law": point.law,
+        "unstable refresh interval": point.first_unstable,
+        "stationary std": std,
+    }
+    reasons: dict[str, list[str]] = {}
+    for name, value in named.items():
+        if isinstance(value, Value) and value.reason:
+            reasons.setdefault(value.reason, []).append(name)
+    notes = [] if linear.note is None else [f"Note: {linear.note}."]
+    return [*(f"No {', '.join(names)}: {reason}." for reason, names in reasons.items()), *notes]

@@ -39,7 +39,7 @@ from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulation import drift_name
 from bandit_lab.simulation.group_moment import group_moments
-from bandit_lab.theory.signal import Signal
+from bandit_lab.theory.stiffness import Signal
 
 TURNING = (
     "neutral directions of this policy turn with its parameters, and its stiffness depends on where along them a run "

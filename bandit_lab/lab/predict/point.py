@@ -22,7 +22,7 @@ from bandit_lab.lab.predict.linear import (
 )
 from bandit_lab.loop import Loop, Reason, UnstableIntervals, unstable_intervals
 from bandit_lab.measure import Floquet, FloquetThreshold, floquet, floquet_threshold
-from bandit_lab.theory.signal import Signal
+from bandit_lab.theory.stiffness import Signal
 
 
 class Missing(Exception):

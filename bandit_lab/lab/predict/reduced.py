@@ -11,8 +11,7 @@ from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory
 from bandit_lab.lab.predict.point import OperatingPoint
-from bandit_lab.lab.predict.report import Line, nested
-from bandit_lab.lab.predict.statements import LEADING, LINEAR, RATE
+from bandit_lab.lab.predict.statements import LEADING, LINEAR, RATE, Line, nested
 from bandit_lab.lab.predict.verdict import amount
 
 UNIT = "reward / parameter^2"

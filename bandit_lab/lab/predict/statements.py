@@ -5,14 +5,14 @@ The single source of what `predict` prints and of `statements` in its summary. A
 
 import bisect
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from bandit_lab import theory
-from bandit_lab.app.result import Value
+from bandit_lab.app.result import Value, text_of
 from bandit_lab.grpo import Exact
 from bandit_lab.lab.predict.linear import NO_NOISE, weighs
 from bandit_lab.lab.predict.point import Missing, OperatingPoint
@@ -39,6 +39,40 @@ class Quantity(NamedTuple):
     status: str
     meaning: str
     value: Callable[[OperatingPoint], Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One quantity. key: dotted, its place in `summary.json`. name: in the table; "" for none."""
+
+    key: str
+    value: Any
+    name: str = ""
+    unit: str = ""
+    status: str = ""
+    digits: int = 4
+    text: Callable[[Any], str] | None = None
+
+    def shown(self) -> str:
+        """The value for a reader; a dash where there is none."""
+        value = self.value.value if isinstance(self.value, Value) else self.value
+        return text_of(value, self.digits) if value is None or self.text is None else self.text(self.value)
+
+    def row(self) -> dict[str, Any]:
+        """For a table."""
+        return {"quantity": self.name, "value": self.shown(), "unit": self.unit, "how good": self.status}
+
+
+def nested(lines: Iterable[Line]) -> dict[str, Any]:
+    """Content of `summary.json` by the lines' dotted keys."""
+    result: dict[str, Any] = {}
+    for line in lines:
+        *path, last = line.key.split(".")
+        place = result
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = line.value
+    return result
 
 
 QUANTITIES: list[Quantity] = []

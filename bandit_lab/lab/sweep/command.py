@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from bandit_lab import measure
-from bandit_lab._types import Outcome
 from bandit_lab.app import engine
 from bandit_lab.app.chunks import (
     Attempts,
@@ -46,6 +45,7 @@ from bandit_lab.lab.sweep.plan import SweepPlan, axis, prepare
 from bandit_lab.lab.sweep.report import figures_of, result_of
 from bandit_lab.lab.sweep.sampled import collect_sampled, learning_rates, plan_sampled
 from bandit_lab.measure import displaced
+from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import UNIT, drift_name, fast
 from bandit_lab.simulation.engine import WIDTH
 

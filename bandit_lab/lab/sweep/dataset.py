@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from bandit_lab import measure, theory
-from bandit_lab._types import Outcome
 from bandit_lab.app.folder.results import Stream
 from bandit_lab.app.settings.names import FORMS
 from bandit_lab.bandits import expected_reward
@@ -15,6 +14,7 @@ from bandit_lab.grpo import Hyper
 from bandit_lab.lab.sweep.jobs import FIELDS, Computed, DriftResult, predict_rows, rows, values
 from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
 from bandit_lab.lab.sweep.sampled import NOT_RUN, SampledResult
+from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import trajectories
 
 if TYPE_CHECKING:

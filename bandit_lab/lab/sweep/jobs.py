@@ -2,7 +2,7 @@
 sampled runs of some cells over a range of seeds.
 
 A job's size is chosen so that it takes seconds; results do not depend on it, because rows and cells are independent
-of their neighbours and seeds are pooled in units (`simulation.moments`).
+of their neighbours and seeds are pooled in units (`simulation.results`).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab import measure
-from bandit_lab._types import Outcome
 from bandit_lab.app.result import plain
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict import build
@@ -21,6 +20,7 @@ from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
 from bandit_lab.loop import Reason, response_of
 from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
 from bandit_lab.measure.growth import PERIODS, time_scale
+from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import UNIT, Summary, fast, run
 from bandit_lab.simulation.engine import WIDTH, Route, route
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR

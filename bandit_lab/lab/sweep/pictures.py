@@ -14,11 +14,11 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 from matplotlib.transforms import ScaledTranslation
 
 from bandit_lab import _checks
-from bandit_lab._types import Outcome
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.style import put_above
 from bandit_lab.lab.sweep.plan import drawn_momenta
 from bandit_lab.lab.sweep.report import verdict
+from bandit_lab.measure.outcome import Outcome
 
 if TYPE_CHECKING:
     import xarray

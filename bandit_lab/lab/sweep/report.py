@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bandit_lab._types import Outcome
 from bandit_lab.app.result import Figure, Result, Table, Value, eigenvalues, number
 from bandit_lab.app.settings.names import FORMS
 from bandit_lab.lab.predict.linear import RateThreshold
@@ -15,6 +14,7 @@ from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult
 from bandit_lab.loop import Reason
 from bandit_lab.measure import count_outcomes
+from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import route
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 

@@ -14,7 +14,6 @@ from functools import lru_cache
 import numpy as np
 
 from bandit_lab import measure
-from bandit_lab._types import Outcome
 from bandit_lab.app.chunks import ChunkStore, Report
 from bandit_lab.app.result import Value
 from bandit_lab.app.settings.config import Settings
@@ -22,6 +21,7 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
 from bandit_lab.lab.sweep.jobs import FIELDS, MEAN, Drift, Judge, Predicted, RunsWork, count_codes, take, values
 from bandit_lab.lab.sweep.plan import SweepPlan
+from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import Moments, Summary, pool
 
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy

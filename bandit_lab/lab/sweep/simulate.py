@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bandit_lab import _checks, simulation
-from bandit_lab._types import Outcome
 from bandit_lab.app.settings.config import RunSettings, Settings, SimulationSettings, value_of
 from bandit_lab.grpo import Hyper, Learner, Schedule
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, linearise
 from bandit_lab.lab.sweep.dataset import OUTCOME, UNITS
 from bandit_lab.lab.sweep.sampled import classify, noise_scale
+from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import Runs
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 

@@ -11,12 +11,12 @@ from jax.sharding import Mesh
 from bandit_lab._checks import require
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.simulation.cells import Cells, cast, prepare
-from bandit_lab.simulation.devices import in_order, mesh_for
 from bandit_lab.simulation.fast.items import ItemResults, Items, run_items
 from bandit_lab.simulation.fast.layout import GROUP, PART, Rows, rows_of
 from bandit_lab.simulation.fast.program import NO_BANDIT, BanditTables, Program
 from bandit_lab.simulation.fast.random_bits import DEFAULT_GENERATOR
 from bandit_lab.simulation.fast.serve import describe, needs_blocks, unsupported_reason
+from bandit_lab.simulation.programs import in_order, mesh_for
 from bandit_lab.simulation.results import Request, Shard, Summary
 
 ITEMS = {"long": 4, "short": 32}

@@ -13,7 +13,6 @@ from jax.sharding import Mesh
 from bandit_lab._numerics import materialize
 from bandit_lab._types import Array
 from bandit_lab.grpo import Learner
-from bandit_lab.simulation.devices import on_every
 from bandit_lab.simulation.fast import two_arms
 from bandit_lab.simulation.fast.advantages import scales
 from bandit_lab.simulation.fast.layout import PART
@@ -22,7 +21,7 @@ from bandit_lab.simulation.fast.program import BanditTables, Job, Lanes, Program
 from bandit_lab.simulation.fast.random_bits import lane_keys
 from bandit_lab.simulation.fast.record import Tail, half_way, moments
 from bandit_lab.simulation.one_kernel import as_one, compiler_options, one_kernel
-from bandit_lab.simulation.programs import Kept
+from bandit_lab.simulation.programs import Kept, on_every
 from bandit_lab.simulation.results import Summary
 
 

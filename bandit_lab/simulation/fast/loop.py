@@ -3,6 +3,9 @@
 The optimiser and the staleness model are the ones of `grpo`, applied to all lanes at once (an optimiser that mixes
 components is mapped over the last axis); only the gradient is written anew. All lanes of a chunk share the
 refresh interval, so that block starts are one branch.
+
+Adam and AdamW are written anew, as optax has them. Their corrections for the start, 1 / (1 - b^t), are one factor
+per lane and moment: optax works the power out, and divides by it, for every arm. Powers are carried as products.
 """
 
 from collections.abc import Callable
@@ -11,12 +14,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 from jax import lax
 
 from bandit_lab._numerics import materialize
 from bandit_lab._types import Array
-from bandit_lab.grpo import Mixture, Refresh
-from bandit_lab.simulation.fast import adam, any_policy, many_arms, two_arms
+from bandit_lab.grpo import Mixture, Optimizer, Refresh
+from bandit_lab.simulation.fast import any_policy, many_arms, two_arms
 from bandit_lab.simulation.fast.penalty import with_entropy
 from bandit_lab.simulation.fast.program import Job, Program
 from bandit_lab.simulation.fast.random_bits import age_uniform
@@ -36,8 +40,8 @@ class _Carry(NamedTuple):
 def _optimizer(job: Job, part: str) -> Callable:
     """`init` or `update` of the optimiser for all lanes: as it is if it works component by component, else mapped."""
     lanes, build = job.lanes, job.learner.optimizer.build
-    if adam.serves(job.learner.optimizer):
-        return getattr(adam.build(job.learner.optimizer, lanes.learning_rate, lanes.momentum), part)
+    if _is_adam(job.learner.optimizer):
+        return getattr(_adam(job.learner.optimizer, lanes.learning_rate, lanes.momentum), part)
     if job.learner.optimizer.elementwise:
         return getattr(build(lanes.learning_rate, lanes.momentum), part)
     shared = None if lanes.momentum.ndim == 0 else -1
@@ -164,3 +168,43 @@ def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array
     if tail is not None:
         tail = watch(watch_silence(tail, job.program.steps, step, silent), job.program.steps, step + 1, reward)
     return _Carry(policy, memory, carry.staleness, track(job, carry.track, step + 1, reward), tail)
+
+
+_DECAY = {"adam": 0.0, "adamw": 1e-4}
+_KNOWN = {"b1", "b2", "eps", "weight_decay"}
+
+
+class _State(NamedTuple):
+    """Means of gradient and squared gradient, as the parameters; and b1^t, b2^t."""
+
+    first: Array
+    second: Array
+    left_of_first: Array
+    left_of_second: Array
+
+
+def _is_adam(optimizer: Optimizer) -> bool:
+    """Whether it is Adam or AdamW with options that are known here."""
+    return optimizer.name in _DECAY and {name for name, _ in optimizer.options} <= _KNOWN
+
+
+def _adam(optimizer: Optimizer, learning_rate: Array, momentum: Array) -> optax.GradientTransformation:
+    """What `optimizer.build` gives, up to rounding, for parameters [..., L] and settings [L] or scalars."""
+    options: dict[str, Any] = {"b1": momentum, "b2": 0.999, "eps": 1e-8, "weight_decay": _DECAY[optimizer.name]}
+    b1, b2, eps, weight_decay = (options | dict(optimizer.options)).values()
+
+    def init(theta: Any) -> _State:
+        nothing, one = jnp.zeros_like(theta), jnp.ones((), theta.dtype)
+        return _State(nothing, nothing, jnp.broadcast_to(one, jnp.shape(b1)), one)
+
+    def update(gradient: Any, state: Any, theta: Any = None) -> tuple[Any, _State]:
+        first = b1 * state.first + (1 - b1) * gradient
+        second = b2 * state.second + (1 - b2) * gradient * gradient
+        left = [materialize(state.left_of_first * b1), materialize(state.left_of_second * b2)]
+        scale, scale_of_square = (materialize(1 / (1 - power)) for power in left)
+        step = first * (scale * learning_rate) / (jnp.sqrt(second * scale_of_square) + eps)
+        if weight_decay:
+            step = step + learning_rate * weight_decay * theta
+        return -step, _State(first, second, *left)
+
+    return optax.GradientTransformation(init, update)

@@ -27,9 +27,8 @@ from bandit_lab.theory.conventions import Model
 from bandit_lab.theory.fixed_points import mean_drift
 from bandit_lab.theory.gradient_noise import binary_covariance
 from bandit_lab.theory.group_law import GroupLaw
-from bandit_lab.theory.signal import BinarySignal, Signal
 from bandit_lab.theory.stationary import stationary_covariance
-from bandit_lab.theory.stiffness import Split
+from bandit_lab.theory.stiffness import BinarySignal, Signal, Split
 from bandit_lab.theory.thresholds import Threshold, exact
 
 _DAMPING = 0.2  # the target falls steeply with v beyond the held threshold

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from bandit_lab.theory.fixed_points import HUGE, check_problem, tilted_policy
-from bandit_lab.theory.signal import Signal
+from bandit_lab.theory.stiffness import Signal
 
 
 class LongRun(NamedTuple):

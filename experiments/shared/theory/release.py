@@ -1,4 +1,4 @@
-"""On-policy momentum descent on a quadratic, released from rest: step by step, and by its poles (`theory.discrete`)."""
+"""On-policy momentum descent on a quadratic, released from rest: by steps, and by its poles (`theory.oscillator`)."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ def discrete_response(
 ) -> Array:
     """x[t]/x[0] for t = 0..steps, shape [steps + 1], released from rest; differentiable, exact in every regime.
 
-    `kappa` and `momentum` are scalars, traced or not; `steps` is static. Derived in `theory.discrete`.
+    `kappa` and `momentum` are scalars, traced or not; `steps` is static. Derived in `theory.oscillator`.
     Raises ValueError for an unknown convention.
     """
     _checks.choice("convention", convention, CONVENTIONS)

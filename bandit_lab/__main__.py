@@ -29,4 +29,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ended = main()
+    gc.freeze()  # else Python looks through all that is left before it ends: as long as a prediction
+    sys.exit(ended)

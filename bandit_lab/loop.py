@@ -192,15 +192,15 @@ def _rule_of(rule: Any, interval: float, horizon: int) -> LinearRule:
     """The matrices of a staleness rule that remembers `horizon` steps. ValueError where it never repeats itself."""
     period = int(rule.period(interval))
     typed = np.asarray(interval, np.int32 if rule.whole_interval else float)
-    if period == 1:
+    blocks = period == interval and rule.block_synchronous  # within a block nothing but its first step differs
+    if period == 1 and not blocks:
         seen, left, noise = (np.asarray(part) for part in _response(rule, horizon, typed))
         if not np.any(left):
             return LinearRule.of_ages(np.trim_zeros(seen, "b") if np.any(seen) else seen[:1], float(noise[-1]))
-    blocks = period == interval and rule.block_synchronous  # within a block nothing but its first step differs
     steps = np.arange(2 if blocks else period)
     matrices, noise = (np.array(part) for part in _slopes(rule, horizon, steps, typed))
     if blocks:
-        runs = (matrices[0], 1), (matrices[1], period - 1)
+        runs = ((matrices[0], 1), (matrices[1], period - 1))[: 1 + (period > 1)]
         return LinearRule(runs, None, (noise[0], *noise[1:].repeat(period - 1)))
     start, back = _floats(rule.init(jnp.zeros(1), horizon))
     if start.size:

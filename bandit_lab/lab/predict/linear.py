@@ -212,7 +212,8 @@ def linearise(learner: Learner, dynamics: str, kl_weight: float, point: FixedPoi
     if signal is None or estimator is None or kind is None or learner.entropy_weight or resampled(learner):
         return measured_linear(learner, dynamics, kl_weight, point)
     reference = np.exp(np.asarray(learner.bandit.reference_log_policy)[0])
-    start = np.exp(np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0])
+    logits = np.asarray(learner.bandit.initial_parameters)
+    start = np.exp(logits - logits.max())
     reference, start = reference / reference.sum(), start / start.sum()
     rest = theory.attracting_fixed_point(signal, reference, kl_weight, start, kind)
     if rest is None:
@@ -229,7 +230,7 @@ def _of_two_arms(
     arms: "theory.SampledTwoArms", learner: Learner, dynamics: str, kl_weight: float
 ) -> LinearTheory | None:
     """The same of two arms that another law draws, wholly stale; None without a fixed point that has a stiffness."""
-    start = np.asarray(learner.bandit.log_policy(learner.bandit.initial_parameters))[0]
+    start = np.asarray(learner.bandit.initial_parameters)
     gap = arms.rest(kl_weight, float(start[0] - start[1]))
     if gap is None or abs(float(arms.drift(np.asarray(gap), kl_weight))) > _AT_REST:
         return None
@@ -317,10 +318,11 @@ def weighs(learner: Learner) -> str | None:
     """Why closed forms of gradients do not hold for this estimator; None if it weighs every action by 1 on policy."""
     if resampled(learner):
         return "in closed form only where the policy itself draws (sampler=exact)"
-    one = np.ones(2, np.float32)
-    plain = not weighs_groups(learner)
-    plain = plain and np.array_equal(learner.estimator.weight(jnp.asarray(one), jnp.asarray([-1, 1] * one)), one)
-    name = type(learner.estimator).__name__
+    one, estimator = np.ones(2, np.float32), learner.estimator
+    plain = not weighs_groups(learner) and (
+        estimator.ignores_ratio or np.array_equal(estimator.weight(jnp.asarray(one), jnp.asarray([-1, 1] * one)), one)
+    )
+    name = type(estimator).__name__
     return None if plain else f"in closed form only for estimators that weigh every action by 1 on policy, not {name}"
 
 

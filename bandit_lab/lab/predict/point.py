@@ -9,6 +9,7 @@ import numpy as np
 from bandit_lab import theory
 from bandit_lab.app.result import Value
 from bandit_lab.app.settings.config import PredictSettings
+from bandit_lab.bandits import TabularBandit
 from bandit_lab.grpo import Hyper, Learner, NoCorrection, OwnLaw, resampled
 from bandit_lab.lab.predict.linear import (
     LinearTheory,
@@ -55,7 +56,8 @@ class OperatingPoint:
     @cached_property
     def means(self) -> np.ndarray:
         """Mean [K] of the reward of each arm that is trained on."""
-        return np.asarray(self.learner.bandit.law.means)[0]
+        law = self.learner.bandit.law
+        return np.asarray(law.probabilities)[0] @ np.asarray(law.values)
 
     @cached_property
     def signal(self) -> Signal | None:
@@ -80,7 +82,8 @@ class OperatingPoint:
     def stationary(self) -> tuple[Value, Value]:
         """(std of the reported reward, std of the log-odds of the best arm)."""
         rate, momentum, interval, _ = self.hyper
-        reported = np.asarray(self.learner.bandit.true_means)[0]
+        bandit = self.learner.bandit
+        reported = self.means if type(bandit) is TabularBandit else np.asarray(bandit.true_means)[0]
         cell = (rate, momentum, interval)
         return stationary_stds(self.linear, self._one_age, reported, cell, self.settings.batch_reuse)
 

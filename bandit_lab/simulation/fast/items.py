@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from jax.extend.core import jaxpr_as_fun
 from jax.sharding import Mesh
 
 from bandit_lab._numerics import materialize
@@ -140,7 +139,7 @@ def _pooled(program: Program, chunk: Any, chunks: Array | int) -> ItemResults:
     ends, policies = jax.tree.map(lambda s: jnp.zeros((most, *s.shape), s.dtype), (shapes.ends, shapes.policies))
 
     def one(number: Array, pooled: ItemResults) -> ItemResults:
-        more = jax.tree.unflatten(tree, jaxpr_as_fun(traced)(number))
+        more = jax.tree.unflatten(tree, jax.core.eval_jaxpr(traced.jaxpr, traced.consts, number))
         total = pooled.seeds + more.seeds
         share = 1 / jnp.maximum(total, 1)
         change = more.mean - pooled.mean

@@ -7,7 +7,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.core import ShapedArray
-from jax.extend.core import Literal, jaxpr_as_fun
 
 from bandit_lab._types import Array
 
@@ -33,7 +32,7 @@ def cut_at_softmax(log_policy: Function, theta: Array) -> tuple[Function, Functi
 
     def function(equations: list[Any], start: list[Any], end: list[Any]) -> Function:
         part = closed.replace(jaxpr=jaxpr.replace(eqns=equations, invars=start, outvars=end))
-        return lambda x: jaxpr_as_fun(part)(x)[0]
+        return lambda x: jax.core.eval_jaxpr(part.jaxpr, part.consts, x)[0]
 
     ends = list(jaxpr.outvars) == list(call.outvars)
     last = None if ends else function(after, call.outvars, jaxpr.outvars)
@@ -61,6 +60,8 @@ def _softmax_of(shape: tuple[int, ...], dtype: Any) -> tuple[Any, str]:
 
 def _between(jaxpr: Any, start: list[Any], end: list[Any]) -> list[Any] | None:
     """The operations that lead from `start` and constants to `end`; None where these are not enough."""
+    from jax.extend.core import Literal  # with it comes Pallas, which nobody else needs
+
     wanted = {atom for atom in end if not isinstance(atom, Literal)} - set(start)
     operations = []
     for equation in reversed(jaxpr.eqns):

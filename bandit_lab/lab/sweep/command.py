@@ -40,6 +40,7 @@ from bandit_lab.lab.sweep.jobs import (
     predict_rows,
     rows,
     rows_work,
+    stable_again,
     values,
 )
 from bandit_lab.lab.sweep.plan import SweepPlan, axis, prepare
@@ -264,6 +265,12 @@ def _measured(
     unknown = np.isnan(rings) & ~(growth > 0)  # nothing was measured, or a decay may ring for all that is known
     outcome = np.where(unknown, Outcome.UNDECIDED, outcome).astype(np.int8)
     outcome[[reason is not None for reason in reasons]] = Outcome.UNDECIDED
+    again: list[list[list[float]]] = [[] for _ in range(count)]
+    for row, exact in enumerate(drift.predicted.exact):
+        if exact.value and np.any(growth[row, rates > exact.value] < 0):
+            linear = drift.equilibrium(float(cells.kl_weight[row])).linear
+            loop = linear.loop(float(cells.momentum[row]), cells.refresh_interval[row].item())
+            again[row] = stable_again(loop, exact.value, rates)
     why = measure.unsampled_reason(plan.learner, cells.refresh_interval)
     return DriftResult(**vars(drift), boundary=boundary, onset=onset, growth=growth, rings=rings, outcome=outcome,
-                       reasons=reasons, no_onset=why)  # fmt: skip
+                       reasons=reasons, stable_again=again, no_onset=why)  # fmt: skip

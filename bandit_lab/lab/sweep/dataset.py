@@ -110,6 +110,11 @@ def _deterministic(
     plane, size = (*row, "learning_rate"), (*shape, points)
     result[f"{prefix}growth_rate"] = (plane, drift.growth.reshape(size), {"units": "1/step", **of})
     result[f"{prefix}outcome"] = (plane, drift.outcome.reshape(size), {**OUTCOME, **of})
+    if most := max(map(len, drift.stable_again)):
+        windows = [[*some, *[[np.nan, np.nan]] * (most - len(some))] for some in drift.stable_again]
+        about = {"units": ETA, "long_name": "from and to which it is stable again beyond the threshold", **of}
+        dims = (*row, f"{prefix}window", "window_end")
+        result[f"{prefix}stable_again"] = (dims, np.array(windows).reshape(*shape, most, 2), about)
     return result
 
 

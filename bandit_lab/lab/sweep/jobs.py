@@ -5,6 +5,7 @@ A job's size is chosen so that it takes seconds; results do not depend on it, be
 of their neighbours and seeds are pooled in units (`simulation.moments`).
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
-from bandit_lab.loop import Reason, response_of
+from bandit_lab.loop import Loop, Reason, response_of
 from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
 from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.simulation import UNIT, Summary, fast, run
@@ -96,8 +97,8 @@ class DriftResult(Drift):
     """The same rows measured.
 
     boundary, onset: [R]; NaN where `reasons` says why. On the learning rates of the grid, [R, L] each: growth per step,
-    rings > 0 where the stiffest mode's dominant pole is not real and positive, outcome codes. no_onset: why no onset of
-    oscillation can be measured, or None.
+    rings > 0 where the stiffest mode's dominant pole is not real and positive, outcome codes. stable_again: [R] windows
+    as `stable_again` finds them. no_onset: why no onset of oscillation can be measured, or None.
     """
 
     boundary: np.ndarray
@@ -106,6 +107,7 @@ class DriftResult(Drift):
     rings: np.ndarray
     outcome: np.ndarray
     reasons: list[str | None]
+    stable_again: list[list[list[float]]]
     no_onset: str | None = None
 
 
@@ -171,6 +173,34 @@ def predict_rows(
         result.undelayed.append(linear.undelayed(float(momentum)))
         progress(i + 1, total)
     return result
+
+
+def stable_again(loop: Loop, threshold: float, rates: np.ndarray) -> list[list[float]]:
+    """Windows [low, high] of learning rates beyond the exact threshold in which the loop is stable again.
+
+    rates: rising. A window, or the space between two, that is narrower than their step is passed over. One in which
+    they end, ends there.
+    """
+
+    def stable(rate: float) -> bool:
+        multipliers = loop.multipliers(rate)
+        return not isinstance(multipliers, Reason) and bool(abs(multipliers[0]) < 1)
+
+    def change(low: float, high: float, inside: bool) -> float:
+        """Between two learning rates, of which the second is `inside` a window or is not."""
+        while low < (middle := math.sqrt(low * high)) < high and high - low > 1e-12 * high:
+            low, high = (low, middle) if stable(middle) == inside else (middle, high)
+        return high
+
+    windows: list[list[float]] = []
+    before, was = threshold, False
+    for rate in rates[rates > threshold].tolist():
+        if (now := stable(rate)) and not was:
+            windows.append([change(before, rate, now), rates[-1].item()])
+        elif was and not now:
+            windows[-1][1] = change(before, rate, now)
+        before, was = rate, now
+    return windows
 
 
 def values(column: list[RateThreshold]) -> np.ndarray:

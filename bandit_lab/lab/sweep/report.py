@@ -30,6 +30,8 @@ NO_FORMULA = "no formula for this bandit, advantage and group size"
 OUTSIDE = "not bracketed by the grid's learning rates"
 SHOWN = 400
 """Rows of the table on a terminal at most."""
+SHOWN_AGAIN = 8
+"""Of these, rows that are stable again beyond the threshold."""
 
 
 def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarray.Dataset") -> Result:
@@ -61,6 +63,7 @@ def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarr
         _what(plan),
         Table("", [_shown(*pair) for pair in zip(thresholds, onsets, strict=True)][:SHOWN]),
         *([f"{SHOWN} of {len(thresholds)} rows; all of them are in summary.json"] if len(thresholds) > SHOWN else []),
+        *_again(drifts, rates),
         *_missing(thresholds),
         *(f"{row['drift']}, beta = {row['kl_weight']:g}: {row['note']}" for row in stiffness if "note" in row),
         *([] if sampled is None else [about["sampled"]["note"]]),
@@ -102,6 +105,8 @@ def _of_learning_rate(drift: DriftResult, sampled: SampledResult | None) -> tupl
     """(threshold, transition): one row each per cell, in the learning rate; `sampled` adds the boundary of its runs."""
     predicted = drift.predicted
     threshold = _rate_rows(drift, drift.boundary, predicted.exact, predicted.law, OUTSIDE)
+    for row, windows in zip(threshold, drift.stable_again, strict=True):
+        row["stable_again"] = windows
     late = drift.no_onset or f"{NO_RINGING}, or {OUTSIDE}"
     onset = _rate_rows(drift, drift.onset, predicted.onset, predicted.oscillator_onset, late)
     if sampled is not None:
@@ -202,6 +207,25 @@ def _shown(threshold: Row, onset: Row) -> Row:
     row |= {name: threshold[key] for key, name in names.items() if key in threshold}
     row |= {"rel. error": number(threshold["relative_error"].value, 2), "onset exact": onset["exact"]}
     return row | {"onset measured": next(value for key, value in onset.items() if key.startswith("measured_"))}
+
+
+def _again(drifts: list[DriftResult], rates: np.ndarray) -> list[str]:
+    """One line per row that is stable again beyond its threshold; what all rows have in common is left out."""
+    result = []
+    for drift in drifts:
+        columns = drift.cells.momentum, drift.cells.kl_weight, drift.cells.refresh_interval
+        for windows, *place in zip(drift.stable_again, *columns, strict=True):
+            if windows:
+                names = zip(("mu", "beta"), place, columns, strict=False)
+                where = [drift.name] * (len(drifts) > 1)
+                where += [f"{name} = {value:g}" for name, value, column in names if len(set(column)) > 1]
+                ends = (f"{high:.3g}" if high < rates[-1] else "the end of the grid" for _, high in windows)
+                spans = [f"from {low:.3g} to {end}" for (low, _), end in zip(windows, ends, strict=True)]
+                spans = [", ".join(spans[:-1]), spans[-1]] if len(spans) > 1 else spans
+                what = f"stable again {' and '.join(spans)} (learning rate), beyond the threshold"
+                result.append(f"{', '.join([*where, f'N = {place[-1]:g}'])}: {what}")
+    more = f"{len(result) - SHOWN_AGAIN} more rows are stable again beyond the threshold; summary.json has them"
+    return result[:SHOWN_AGAIN] + [more] * (len(result) > SHOWN_AGAIN)
 
 
 def _missing(thresholds: list[Row]) -> list[str]:

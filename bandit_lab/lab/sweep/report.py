@@ -34,8 +34,8 @@ SHOWN_AGAIN = 8
 """Of these, rows that are stable again beyond the threshold."""
 
 
-def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarray.Dataset") -> Result:
-    """Everything that a sweep found. work: what of it took how long (`throughput`, `chunks`). data: see `dataset`."""
+def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result:
+    """Everything that a sweep found. data: see `dataset`."""
     rates, drifts, sampled = done.rates, done.drifts, done.sampled
     thresholds: list[Row] = []
     onsets: list[Row] = []
@@ -46,9 +46,9 @@ def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarr
             drift_rows = _of_learning_rate(drift, sampled if drift.dynamics == "finite_group" else None)
         thresholds += drift_rows[0]
         onsets += drift_rows[1]
-    stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria]
+    stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria.values()]
     about: Row = {
-        "axes": plan.axes(rates),
+        "axes": {name: data[name].values for name in ("momentum", "kl_weight", "refresh_interval", "learning_rate")},
         "drift": [drift.name for drift in drifts],
         "convention": plan.learner.optimizer.convention,
         "boundary": plan.settings.boundary,
@@ -58,6 +58,7 @@ def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarr
     }
     about |= {"schedule": {name: getattr(plan.settings, name) for name in plan.curves}} if plan.curves else {}
     content = {"threshold": thresholds, "transition": onsets, "stiffness": stiffness[0] | {"rows": stiffness}}
+    work = {"throughput": done.throughput, "chunks": done.chunks}
     shown = [
         verdict(data),
         _what(plan),
@@ -154,7 +155,7 @@ def _exactly_unstable(drift: DriftResult, rates: np.ndarray) -> np.ndarray:
     """[R, L] whether the linear loop is unstable, NaN where there is no linear theory."""
     result = np.full((len(drift.boundary), len(rates)), np.nan)
     for i in range(len(result)):
-        linear = drift.equilibrium(float(drift.cells.kl_weight[i])).linear
+        linear = drift.equilibria[float(drift.cells.kl_weight[i])].linear
         if linear.unsupported_reason() is None:
             loop = linear.loop(float(drift.cells.momentum[i]), drift.cells.refresh_interval[i].item())
             multipliers = (loop.multipliers(rate) for rate in rates)
@@ -173,7 +174,7 @@ def _interval_rows(
     result = []
     for g, start in enumerate(range(0, len(drift.boundary), len(first))):
         momentum, weight = float(drift.cells.momentum[start]), float(drift.cells.kl_weight[start])
-        reason, linear = reasons[start], drift.equilibrium(weight).linear
+        reason, linear = reasons[start], drift.equilibria[weight].linear
         unknown, law = linear.unsupported_reason(), linear.law(1, momentum).value
         for j, rate in enumerate(rates):
             at = None if reason else _first(seen[g, :, j], first)

@@ -128,7 +128,7 @@ def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
         "sampled_learning_rate": (cell, sampled.planned.learning_rate.reshape(shape), {"units": ETA}),
         "lost_share": (cell, sampled.lost.reshape(shape), {"units": "1"}),
         "noise_scale": (cell, sampled.planned.noise_scale.reshape(shape), {"units": "reward"}),
-        "sampled_steps": (COARSE, sampled.planned.steps.reshape(shape[:-1]), {"units": "steps"}),
+        "sampled_steps": (COARSE, plan.sampled_steps.reshape(shape[:-1]), {"units": "steps"}),
         "outcome_count": ((*cell, "outcome_label"), sampled.counts.reshape(*shape, -1), {"units": "runs"}),
     }
     for name, column in {} if sampled.runs.keep else sampled.runs.means().items():

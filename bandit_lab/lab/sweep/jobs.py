@@ -96,7 +96,7 @@ class DriftResult(Drift):
 
     boundary, onset: [R]; NaN where `reasons` says why. On the learning rates of the grid, [R, L] each: growth per step,
     rings > 0 where the stiffest mode's dominant pole is not real and positive, outcome codes. stable_again: [R] windows
-    as `stable_again` finds them. no_onset: why no onset of oscillation can be measured, or None.
+    as `_stable_again` finds them. no_onset: why no onset of oscillation can be measured, or None.
     """
 
     boundary: np.ndarray
@@ -147,7 +147,7 @@ def predict_rows(
     return result
 
 
-def stable_again(loop: Loop, threshold: float, rates: np.ndarray) -> list[list[float]]:
+def _stable_again(loop: Loop, threshold: float, rates: np.ndarray) -> list[list[float]]:
     """Windows [low, high] of learning rates beyond the exact threshold in which the loop is stable again.
 
     rates: rising. A window, or the space between two, that is narrower than their step is passed over. One in which
@@ -242,7 +242,7 @@ class RowsWork:
         return [replace(self, rows=self.rows[some], cells=take(self.cells, some)) for some in parts]
 
 
-def rows_work(plan: SweepPlan, drift: Drift, rates: np.ndarray) -> dict[str, list[RowsWork]]:
+def _rows_work(plan: SweepPlan, drift: Drift, rates: np.ndarray) -> dict[str, list[RowsWork]]:
     """kind -> chunks of every row that can be measured: boundaries first, onsets second."""
     length = plan.settings.chunk.rows or max(1, _ROW_CELLS // len(rates))
     result: dict[str, list[RowsWork]] = {f"{detector}, {drift.name}": [] for detector in (BOUNDARY, ONSET)}
@@ -309,22 +309,16 @@ def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, attempts: At
 
 
 def _theory(plan: SweepPlan, dynamics: str, cells: Hyper, progress: Progress) -> Drift:
-    name = drift_name(plan.learner, dynamics)
+    """Fixed point and stiffness of a drift at every KL weight of the grid, and the theory of its rows."""
+    name, equilibria = drift_name(plan.learner, dynamics), {}
     with progress.stage(f"fixed point and stiffness, {name}"):
-        equilibria = _find_equilibria(plan, dynamics)
+        for weight in map(float, plan.kl_weight):
+            point = measure.find_fixed_point(plan.learner, dynamics, weight)
+            report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
+            linear = linearise(plan.learner, dynamics, weight, point)
+            equilibria[weight] = Equilibrium(dynamics, weight, point, report, linear)
     with progress.stage(f"theory, {name}") as advance:
         return Drift(dynamics, name, equilibria, cells, predict_rows(equilibria, cells, advance))
-
-
-def _find_equilibria(plan: SweepPlan, dynamics: str) -> dict[float, Equilibrium]:
-    """Fixed point and stiffness of a drift at every KL weight of the grid."""
-    equilibria = {}
-    for weight in map(float, plan.kl_weight):
-        point = measure.find_fixed_point(plan.learner, dynamics, weight)
-        report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
-        linear = linearise(plan.learner, dynamics, weight, point)
-        equilibria[weight] = Equilibrium(dynamics, weight, point, report, linear)
-    return equilibria
 
 
 def _fine_learning_rates(plan: SweepPlan, predicted: list[Predicted]) -> np.ndarray:
@@ -355,7 +349,7 @@ def _measured(
     cells, count = drift.cells, len(drift.cells.momentum)
     reasons: list[str | None] = [None] * count
     measured = []
-    for kind, work in rows_work(plan, drift, rates).items():
+    for kind, work in _rows_work(plan, drift, rates).items():
         value, on_grid = np.full(count, np.nan), np.full((count, len(rates)), np.nan)
         report = run(kind, work)
         for i, (job, key) in enumerate(zip(work, report.keys, strict=True)):
@@ -385,7 +379,7 @@ def _measured(
         if exact.value and np.any(growth[row, rates > exact.value] < 0):
             linear = drift.equilibria[float(cells.kl_weight[row])].linear
             loop = linear.loop(float(cells.momentum[row]), cells.refresh_interval[row].item())
-            again[row] = stable_again(loop, exact.value, rates)
+            again[row] = _stable_again(loop, exact.value, rates)
     why = measure.unsampled_reason(plan.learner, cells.refresh_interval)
     return DriftResult(**vars(drift), boundary=boundary, onset=onset, growth=growth, rings=rings, outcome=outcome,
                        reasons=reasons, stable_again=again, no_onset=why)  # fmt: skip

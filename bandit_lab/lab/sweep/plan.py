@@ -81,12 +81,12 @@ class SweepPlan:
     @property
     def rows(self) -> Hyper:
         """The rows of the grid: every combination [R], refresh interval fastest; the learning rate is left at 1."""
-        return combined(self.momentum, self.kl_weight, self.refresh_interval)
+        return _combined(self.momentum, self.kl_weight, self.refresh_interval)
 
     @property
     def sampled_rows(self) -> Hyper:
         """The same of the sampled grid [Q]."""
-        return combined(self.sampled_momentum, self.kl_weight, self.sampled_interval)
+        return _combined(self.sampled_momentum, self.kl_weight, self.sampled_interval)
 
     @property
     def drawn_rows(self) -> Hyper:
@@ -98,7 +98,7 @@ class SweepPlan:
         between = np.round(np.geomspace(max(grid[0], 1), max(grid[-1], 1), CURVE)).astype(grid.dtype)
         every = np.unique(np.concatenate([grid, between[between <= grid[-1]]]))
         needed = len(every) > len(grid) and not np.any(grid != np.round(grid))
-        return combined(drawn_momenta(self.momentum), self.kl_weight[:1], every if needed else every[:0])
+        return _combined(drawn_momenta(self.momentum), self.kl_weight[:1], every if needed else every[:0])
 
     @property
     def sampled_steps(self) -> np.ndarray:
@@ -130,7 +130,7 @@ class SweepPlan:
         return runs <= KEPT_RUNS if self.settings.keep_runs is None else self.settings.keep_runs
 
 
-def combined(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyper:
+def _combined(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyper:
     """Every combination, refresh interval fastest; the learning rate is left at 1."""
     mesh = np.meshgrid(momenta, weights, intervals, indexing="ij")
     momentum, weight, interval = (m.ravel() for m in mesh)

@@ -54,7 +54,7 @@ def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result
         "boundary": plan.settings.boundary,
         "outcomes": count_outcomes(drifts[0].outcome),
         "outcomes_of": f"deterministic runs near the fixed point, drift at {drifts[0].name}",
-        "sampled": None if sampled is None else _engine(plan) | _sampled(sampled, thresholds),
+        "sampled": None if sampled is None else _engine(plan) | _sampled(plan, sampled, thresholds),
     }
     about |= {"schedule": {name: getattr(plan.settings, name) for name in plan.curves}} if plan.curves else {}
     content = {"threshold": thresholds, "transition": onsets, "stiffness": stiffness[0] | {"rows": stiffness}}
@@ -111,10 +111,7 @@ def _of_learning_rate(drift: DriftResult, sampled: SampledResult | None) -> tupl
     late = drift.no_onset or f"{NO_RINGING}, or {OUTSIDE}"
     onset = _rate_rows(drift, drift.onset, predicted.onset, predicted.oscillator_onset, late)
     if sampled is not None:
-        cells = zip(*(np.asarray(column).tolist() for column in sampled.planned.rows[1:]), strict=True)
-        places = {cell: place for place, cell in enumerate(cells)}
-        for row in threshold:
-            place = places[row["momentum"], row["refresh_interval"], row["kl_weight"]]
+        for place, row in enumerate(threshold):  # of this drift they are the rows of the sampled grid
             row["sampled_learning_rate"] = sampled.boundary_at(place)
     return threshold, onset
 
@@ -276,21 +273,21 @@ def _engine(plan: SweepPlan) -> Row:
     return {"path": chosen.name, "rng": "jax.random", "path_reason": chosen.reason}
 
 
-def _sampled(sampled: SampledResult, thresholds: list[Row]) -> Row:
+def _sampled(plan: SweepPlan, sampled: SampledResult, thresholds: list[Row]) -> Row:
     """Outcomes, boundary and share of lost runs per row of the sampled grid."""
     return {
         "outcomes": {o.label: int(n) for o, n in zip(Outcome, sampled.counts.sum(axis=(0, 1)), strict=True)},
         "note": f"{TEMPERATURE}{_how_often(thresholds)}",
         "rows": [
             {
-                "momentum": sampled.planned.rows.momentum[q],
-                "kl_weight": sampled.planned.rows.kl_weight[q],
-                "refresh_interval": sampled.planned.rows.refresh_interval[q],
+                "momentum": momentum,
+                "kl_weight": weight,
+                "refresh_interval": interval,
                 "boundary_learning_rate": sampled.boundary_at(q),
                 "learning_rate": sampled.planned.learning_rate[q],
                 "lost_share": sampled.lost[q],
             }
-            for q in range(len(sampled.boundary))
+            for q, (momentum, interval, weight) in enumerate(zip(*plan.sampled_rows[1:], strict=True))
         ],
     }
 

@@ -182,7 +182,7 @@ def span(name: str, values: np.ndarray) -> str:
 def _outcome_arrays(summary: Summary, codes: np.ndarray) -> dict[str, np.ndarray]:
     """Without single runs: counts of outcomes, and means over finite runs, for every unit of seeds."""
     parts = [slice(start, start + UNIT) for start in range(0, codes.shape[1], UNIT)]
-    arrays = {"outcome_count": np.stack([count_codes(codes[:, part]) for part in parts], axis=1)}
+    arrays = {"outcome_count": np.stack([_count_codes(codes[:, part]) for part in parts], axis=1)}
     finite = np.asarray(summary.finite)
     arrays["finite_runs"] = np.stack([finite[:, part].sum(axis=1) for part in parts], axis=1)
     for name in FIELDS:
@@ -192,7 +192,7 @@ def _outcome_arrays(summary: Summary, codes: np.ndarray) -> dict[str, np.ndarray
     return arrays
 
 
-def count_codes(codes: np.ndarray) -> np.ndarray:
+def _count_codes(codes: np.ndarray) -> np.ndarray:
     """How many runs [c, outcomes] ended in each outcome. codes: [c, s]."""
     return np.stack([np.sum(codes == outcome, axis=1) for outcome in Outcome], axis=1)
 
@@ -201,17 +201,14 @@ def count_codes(codes: np.ndarray) -> np.ndarray:
 class _SampledPlan:
     """Sampled runs to be made. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds.
 
-    steps: [Q] length of the runs of each row. learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot
-    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept.
+    learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot be judged. chunks: the work, on cells
+    numbered row by row.
     """
 
-    rows: Hyper
-    steps: np.ndarray
     learning_rate: np.ndarray
     noise_scale: np.ndarray
     reasons: list[str | None]
     chunks: list[RunsWork]
-    keep: bool
     judge: Judge
 
 
@@ -223,7 +220,8 @@ class _StoredRuns:
 
     def __init__(self, plan: SweepPlan, planned: _SampledPlan, store: ChunkStore, report: Report) -> None:
         self.cells, self.seeds, self.times = planned.learning_rate.size, plan.settings.seeds, plan.longest + 1
-        self.keep, self._chunks, self._judge, self._failed = planned.keep, planned.chunks, planned.judge, report.failed
+        self.keep, self._failed = plan.keeps_runs, report.failed
+        self._chunks, self._judge = planned.chunks, planned.judge
         self._of_cell: list[list[int]] = [[] for _ in range(self.cells)]
         for number, chunk in enumerate(self._chunks):
             for cell in chunk.index:
@@ -245,7 +243,7 @@ class _StoredRuns:
         for number, chunk in enumerate(self._chunks):
             if number not in self._failed:
                 arrays = self._load(number)
-                more = count_codes(self._codes(number)) if self.keep else arrays["outcome_count"].sum(axis=1)
+                more = _count_codes(self._codes(number)) if self.keep else arrays["outcome_count"].sum(axis=1)
                 counts[chunk.index] += more
         return counts
 
@@ -338,7 +336,7 @@ def plan_sampled(plan: SweepPlan, equilibria: "Mapping[float, Equilibrium]", rat
     rows, steps = plan.sampled_rows, plan.sampled_steps
     reward, largest, std, reasons = _expectations(plan, equilibria, rows, rates)
     starts, per_row, settings = _starts(plan, equilibria, rows), rates.shape[1], plan.settings
-    best, keep = float(np.max(plan.learner.bandit.true_means)), plan.keeps_runs
+    best = float(np.max(plan.learner.bandit.true_means))
 
     def judge(summary: Summary, index: np.ndarray) -> np.ndarray:
         at = [column.ravel()[index] for column in (reward, largest, std)]
@@ -349,9 +347,10 @@ def plan_sampled(plan: SweepPlan, equilibria: "Mapping[float, Equilibrium]", rat
     for length in np.unique(steps):
         index = np.flatnonzero(np.repeat(steps == length, per_row))
         some, start = take(cells, index), starts[index // per_row]
-        whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds, keep, judge)
+        whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds,
+                         plan.keeps_runs, judge)  # fmt: skip
         chunks += whole.cut()
-    return _SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge)
+    return _SampledPlan(rates, std, reasons, chunks, judge)
 
 
 def collect_sampled(plan: SweepPlan, planned: _SampledPlan, store: ChunkStore, report: Report) -> SampledResult:

@@ -8,7 +8,7 @@ of their neighbours and seeds are pooled in units (`simulation.moments`).
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from bandit_lab.app.chunks import Attempts, ChunkStore, Report, Work, run_chunks
 from bandit_lab.app.folder.store import CompileClock, peak_memory_bytes
 from bandit_lab.app.result import Value
 from bandit_lab.app.terminal.output import Progress
-from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold, linearise
 from bandit_lab.lab.sweep.plan import SweepPlan, axis
 from bandit_lab.lab.sweep.sampled import (
@@ -31,7 +31,6 @@ from bandit_lab.lab.sweep.sampled import (
     learning_rates,
     plan_sampled,
     span,
-    take,
 )
 from bandit_lab.loop import Loop, Reason, response_of
 from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
@@ -49,22 +48,17 @@ _ROW_CELLS = 2**14  # rows x learning rates of a job of thresholds: about ten se
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """One drift at one KL weight: its fixed point and stiffness, measured, and the theory's view of the same."""
+    """One drift at one KL weight: its fixed point and stiffness, measured, and the theory's view of the same.
+
+    unmeasured: why its rows have no measured thresholds, or None.
+    """
 
     dynamics: str
     kl_weight: float
     point: FixedPoint
     stiffness: StiffnessReport | None
     linear: LinearTheory
-
-    def unmeasured(self, learner: Learner) -> str | None:
-        """Why its rows have no measured thresholds, or None."""
-        if not self.point.exists:
-            return self.point.reason
-        if learner.staleness.drawn:
-            return Reason.DRAWN
-        has_response = response_of(learner.optimizer, 0.5) is not None
-        return None if has_response else _NO_MEASURE.format(learner.optimizer.convention)
+    unmeasured: str | None
 
 
 @dataclass(frozen=True)
@@ -236,25 +230,21 @@ class RowsWork:
             return {"value": boundary.value, "on_grid": boundary.on_grid}
         return {"value": np.full_like(boundary.value, np.nan), "on_grid": boundary.on_grid[:, :1]}
 
-    def cut(self, length: int) -> list["RowsWork"]:
-        """The same work in jobs of at most `length` rows."""
-        parts = [slice(i, i + length) for i in range(0, len(self.rows), length)]
-        return [replace(self, rows=self.rows[some], cells=take(self.cells, some)) for some in parts]
-
 
 def _rows_work(plan: SweepPlan, drift: Drift, rates: np.ndarray) -> dict[str, list[RowsWork]]:
     """kind -> chunks of every row that can be measured: boundaries first, onsets second."""
     length = plan.settings.chunk.rows or max(1, _ROW_CELLS // len(rates))
     result: dict[str, list[RowsWork]] = {f"{detector}, {drift.name}": [] for detector in (BOUNDARY, ONSET)}
     for equilibrium in drift.equilibria.values():
-        if equilibrium.unmeasured(plan.learner):
+        if equilibrium.unmeasured:
             continue
         mine = np.flatnonzero(drift.cells.kl_weight == equilibrium.kl_weight)
         for detector, chunks in zip((BOUNDARY, ONSET), result.values(), strict=True):
             if detector == ONSET and measure.unsampled_reason(plan.learner, drift.cells.refresh_interval):
                 continue
-            some = take(drift.cells, mine)
-            chunks += RowsWork(plan, detector, drift.name, equilibrium, mine, some, rates).cut(length)
+            for rows in (mine[i : i + length] for i in range(0, len(mine), length)):
+                cells = Hyper(*(np.asarray(column)[rows] for column in drift.cells))
+                chunks.append(RowsWork(plan, detector, drift.name, equilibrium, rows, cells, rates))
     return result
 
 
@@ -311,12 +301,15 @@ def compute(plan: SweepPlan, store: ChunkStore, progress: Progress, attempts: At
 def _theory(plan: SweepPlan, dynamics: str, cells: Hyper, progress: Progress) -> Drift:
     """Fixed point and stiffness of a drift at every KL weight of the grid, and the theory of its rows."""
     name, equilibria = drift_name(plan.learner, dynamics), {}
+    convention, response = plan.learner.optimizer.convention, response_of(plan.learner.optimizer, 0.5)
+    unmeasured = _NO_MEASURE.format(convention) if response is None else None
+    unmeasured = Reason.DRAWN if plan.learner.staleness.drawn else unmeasured
     with progress.stage(f"fixed point and stiffness, {name}"):
         for weight in map(float, plan.kl_weight):
             point = measure.find_fixed_point(plan.learner, dynamics, weight)
             report = measure.measure_stiffness(plan.learner, dynamics, weight, point) if point.exists else None
             linear = linearise(plan.learner, dynamics, weight, point)
-            equilibria[weight] = Equilibrium(dynamics, weight, point, report, linear)
+            equilibria[weight] = Equilibrium(dynamics, weight, point, report, linear, point.reason or unmeasured)
     with progress.stage(f"theory, {name}") as advance:
         return Drift(dynamics, name, equilibria, cells, predict_rows(equilibria, cells, advance))
 
@@ -365,7 +358,7 @@ def _measured(
     onset = np.where(onset > lost * (1 + SAME), np.nan, onset)
     for equilibrium in drift.equilibria.values():
         mine = np.flatnonzero(cells.kl_weight == equilibrium.kl_weight)
-        if reason := equilibrium.unmeasured(plan.learner):
+        if reason := equilibrium.unmeasured:
             for row in mine:
                 reasons[row] = reason
         if equilibrium.stiffness is not None and np.iscomplexobj(equilibrium.stiffness.relaxation):

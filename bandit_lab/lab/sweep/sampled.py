@@ -49,7 +49,7 @@ FIELDS = tuple(name for name in Summary._fields if name != "finite")
 MEAN = "mean_of_"
 
 
-def take(cells: Hyper, index: Any) -> Hyper:
+def _take(cells: Hyper, index: Any) -> Hyper:
     """Some of the cells."""
     return Hyper(*(np.asarray(column)[index] for column in cells))
 
@@ -85,7 +85,6 @@ class RunsWork:
     seeds: int
     keep: bool
     judge: Judge
-    threads: int = 2
 
     kind = SAMPLED
 
@@ -143,7 +142,6 @@ class RunsWork:
             reference=self.reference,
             path=self.path.name,
             rng=self.plan.settings.rng or DEFAULT_GENERATOR,
-            threads=self.threads,
         )
         whole = runs.summary.finite.all(axis=1)
         if not np.all(np.isfinite(runs.moments.mean[whole])):
@@ -162,7 +160,7 @@ class RunsWork:
             part = {name: getattr(self, name)[some] for name in ("index", "starts", "reference")}
             for first in range(0, self.seeds, seeds):
                 size = min(seeds, self.seeds - first)
-                chunks.append(replace(self, **part, cells=take(self.cells, some), first=first, seeds=size))
+                chunks.append(replace(self, **part, cells=_take(self.cells, some), first=first, seeds=size))
         return chunks
 
 
@@ -346,7 +344,7 @@ def plan_sampled(plan: SweepPlan, equilibria: "Mapping[float, Equilibrium]", rat
     chunks: list[RunsWork] = []
     for length in np.unique(steps):
         index = np.flatnonzero(np.repeat(steps == length, per_row))
-        some, start = take(cells, index), starts[index // per_row]
+        some, start = _take(cells, index), starts[index // per_row]
         whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds,
                          plan.keeps_runs, judge)  # fmt: skip
         chunks += whole.cut()

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from bandit_lab.app.settings.config import SweepSettings
-from bandit_lab.lab.sweep import command, plan
+from bandit_lab.lab.sweep import jobs, plan
 
 
 def axis(spec, name="learning_rate", **default):
@@ -35,7 +35,7 @@ def test_coarse_choice_is_part_of_the_grid():
 
 
 def test_range_of_learning_rates_holds_every_threshold():
-    low, high = command._learning_rate_range([0.013, 27.1, math.nan, math.inf])
+    low, high = jobs._learning_rate_range([0.013, 27.1, math.nan, math.inf])
     assert low < 0.013
     assert high > 27.1
 

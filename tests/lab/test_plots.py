@@ -4,7 +4,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import xarray
-from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 
 from bandit_lab.app.plots import style as looks
@@ -36,8 +35,9 @@ def made_up(intervals=(1, 2, 4, 8), points=20, momenta=(0.0, 0.9)) -> xarray.Dat
 def colour_at(axes, n: float, rate: float) -> str:
     """The fill that is seen at a point: what was drawn last of all that covers it."""
     point, screen = axes.transData.transform((n, rate)), axes.transData
-    areas = [c for c in axes.collections if not isinstance(c, QuadMesh)]
-    seen = [c for c in areas if any(path.transformed(screen).contains_point(point) for path in c.get_paths())]
+    seen = [
+        c for c in axes.collections if any(path.transformed(screen).contains_point(point) for path in c.get_paths())
+    ]
     return to_hex(seen[-1].get_facecolor()[0]).upper()
 
 
@@ -53,15 +53,26 @@ def test_shading_agrees_with_the_lines_between_the_refresh_intervals(n):
     assert axes.get_xlim() == (1, 8)
 
 
-def test_a_window_that_the_grid_passed_over_has_a_cell_on_its_line():
-    """Stability is lost at 0.13, is there again half a step above, and is lost for good at 2.02/N."""
+def test_a_window_beyond_the_threshold_is_hatched_from_end_to_end():
+    """At N = 4 stability is lost at 0.13, is there again from 0.135, and is lost for good at 0.5; N = 2 has no window.
+
+    The unstable stretch, and the space above the window, are narrower than a step of the grid.
+    """
     data = made_up(momenta=(0.9,))
     data["threshold_exact"] = data["threshold_exact"].copy()
     data["threshold_exact"].loc[{"refresh_interval": 4}] = 0.13
-    (cells,) = [c for c in phase_diagram(data).axes[0].collections if isinstance(c, QuadMesh)]
-    codes, rate = cells.get_array().ravel(), data.learning_rate.values
-    unstable = set(np.flatnonzero(codes == Outcome.UNSTABLE))
-    assert unstable == {int(np.argmin(np.abs(np.log(rate / 0.13)))), *np.flatnonzero(rate > 0.5)}
+    windows = np.full((1, 1, 4, 1, 2), np.nan)
+    windows[0, 0, 2, 0] = 0.135, 0.5
+    data["stable_again"] = (("momentum", "kl_weight", "refresh_interval", "window", "window_end"), windows)
+    figure = phase_diagram(data)
+    axes, white = figure.axes[0], "#FFFFFF"
+    for rate, colour in ((0.1, looks.FILL[1]), (0.1325, looks.FILL[3]), (0.137, white), (0.49, white)):
+        assert colour_at(axes, 4.0, rate) == colour
+    assert colour_at(axes, 4.0, 0.51) == looks.FILL[3]
+    assert [colour_at(axes, n, 0.3) == white for n in (2.8, 2.9, 5.6, 5.7)] == [False, True, True, False]
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()][-1] == "stable again, beyond the threshold"
+    assert legend.get_patches()[-1].get_hatch() == axes.collections[-1].get_hatch()
 
 
 def lines_of(axes, look) -> list:

@@ -1,14 +1,21 @@
 """`sweep` end to end on small grids: what it measures, what it writes, that it repeats itself."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray
+from settings import cells, learner
 
+import bandit_lab as bl
+from bandit_lab import measure
 from bandit_lab.app.cli import main
 from bandit_lab.app.folder.store import CompileClock
+from bandit_lab.bandits import k_arm
+from bandit_lab.grpo import Estimator
+from bandit_lab.lab.predict.linear import linearise
 from bandit_lab.measure.outcome import Outcome
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=16", "momentum=0.5", "quiet=true"]
@@ -142,3 +149,50 @@ def test_a_learning_rate_that_is_given_is_that_of_sampled_runs_too(tmp_path):
         assert [row["learning_rate"] for row in summary["sampled"]["rows"]] == [[rate]] * 2
         lost[rate] = [row["lost_share"] for row in summary["sampled"]["rows"]]
     assert lost == {1e-3: [[0.0]] * 2, 30.0: [[1.0]] * 2}
+
+
+@dataclass(frozen=True)
+class Root(Estimator):
+    """The root of the importance ratio, between `frozen` and `ratio`: fresh and stale stiffness are both large."""
+
+    at_snapshot = False
+
+    def weight(self, ratio, advantage):
+        return ratio**0.5
+
+
+def test_windows_beyond_the_threshold_are_named():
+    """By the loop the ends of every window are where it is stable again and where no more, and in its middle, as on the
+    whole grid, growth as measured has the sign; planted, a window dropped and ends swapped fail."""
+    rule, bandit = Root(), k_arm((0.9, 0.1, 0.1))
+    grid = {"refresh_interval": [4, 8, 16], "learning_rate": {"start": 0.1, "stop": 34.0, "num": 48}}
+    found = bl.sweep(estimator=rule, bandit=bandit, dynamics="mean_field", momentum=0.9, sweep=grid)
+    windows = {row["refresh_interval"]: row["stable_again"] for row in found.threshold}
+    assert [len(windows[n]) for n in (4, 8, 16)] == [0, 1, 2]  # a third at 16, 21.1 to 21.7, lies within a step
+    one = learner(bandit=bandit, estimator=rule)
+    point = measure.find_fixed_point(one, "mean_field", 1.0)
+    linear, direction = linearise(one, "mean_field", 1.0, point), measure.generic_direction(point.basis)
+    for n, exact, growth in zip((4, 8, 16), found.threshold, found.data.growth_rate.squeeze().values, strict=True):
+        rates, loop = found.data.learning_rate.values, linear.loop(0.9, n)
+
+        def radius(rate: float, loop=loop) -> float:
+            return float(abs(loop.multipliers(rate)[0]))
+
+        for low, high in windows[n]:
+            assert exact["exact"] < low < high
+            assert radius(low * (1 - 1e-6)) > 1 > radius(low * (1 + 1e-6))
+            assert radius(high * (1 - 1e-6)) < 1 < radius(high * (1 + 1e-6))
+            middle = cells(np.sqrt(low * high), 0.9, n)
+            assert measure.growth_rate(one, "mean_field", middle, point.theta[None], direction)[0] < 0
+        inside = np.any([(rates > low) & (rates < high) for low, high in windows[n]] or [[False]], axis=0)
+        beyond = rates > exact["exact"]
+        np.testing.assert_array_equal(growth[beyond] < 0, np.broadcast_to(inside, rates.shape)[beyond])
+        stored = found.data.stable_again.sel(refresh_interval=n).values.ravel()
+        np.testing.assert_array_equal(stored[~np.isnan(stored)], np.ravel(windows[n]))
+    assert "N = 8: stable again from 7.99 to 16.3 (learning rate), beyond the threshold" in found.shown
+
+
+def test_no_window_is_named_where_stability_does_not_come_back(run):
+    folder, summary = run
+    assert all(row["stable_again"] == [] for row in summary["threshold"])
+    assert "stable_again" not in xarray.open_zarr(folder / "results.zarr", chunks=None)

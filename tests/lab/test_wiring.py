@@ -173,6 +173,6 @@ def test_a_complex_stiffness_has_a_closed_threshold_and_rings_at_once(model):
         onset = turning.onset(interval, momentum)
         assert onset.value == 0
         assert "complex" in onset.note
-    equilibrium = SimpleNamespace(kl_weight=1.0, linear=turning)
-    rows = predict_rows((equilibrium,), cells(1.0, 0.9, [1, 4]), lambda *_: None)
+    equilibrium = SimpleNamespace(linear=turning)
+    rows = predict_rows({1.0: equilibrium}, cells(1.0, 0.9, [1, 4]), lambda *_: None)
     assert [onset.value for onset in rows.onset] == [0, 0]

@@ -1,8 +1,9 @@
 """`sweep`: the grid, in one direction.
 
-plan       every check, the axes
-jobs       the rows by the theory, and what is to be measured as resumable jobs; sampled: the same of noisy runs
-command    the order: theory, jobs, results; the run folder
+plan       every check, the axes, the rows
+sampled    noisy runs: what is to be run as resumable jobs, and what became of it
+jobs       the rows by the theory, what is measured of them as jobs, and the order of all
 dataset    results as one labelled data set; report: verdict, table and summary; pictures: drawn from the data set
+command    the run folder around it
 simulate   many seeds of one setting, without a grid
 """

@@ -11,9 +11,9 @@ from bandit_lab.app.folder.results import Stream
 from bandit_lab.app.settings.names import FORMS
 from bandit_lab.bandits import expected_reward
 from bandit_lab.grpo import Hyper
-from bandit_lab.lab.sweep.jobs import FIELDS, Computed, DriftResult, predict_rows, rows, values
-from bandit_lab.lab.sweep.plan import SweepPlan, drawn_momenta
-from bandit_lab.lab.sweep.sampled import NOT_RUN, SampledResult
+from bandit_lab.lab.sweep.jobs import Computed, DriftResult, Equilibrium, values
+from bandit_lab.lab.sweep.plan import SweepPlan
+from bandit_lab.lab.sweep.sampled import FIELDS, NOT_RUN, SampledResult
 from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import trajectories
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 ETA = "logits per unit gradient"
 ROW = ("momentum", "kl_weight", "refresh_interval")
 COARSE = ("sampled_momentum", "kl_weight", "sampled_refresh_interval")
-CURVE = 24
-"""Refresh intervals of a drawn line, beside those of the grid."""
 LOST = "collapsed onto one arm, diverged, or passed the fixed point and never settled"
 """When a sampled run counts as lost, for pictures. The limits are `measure.outcome`'s."""
 UNITS = dict.fromkeys(("tail_mean", "tail_std", "overshoot"), "reward")
@@ -52,11 +50,14 @@ def dataset(plan: SweepPlan, done: Computed) -> "xarray.Dataset":
         "learning_rate": ("learning_rate", rates, {"units": ETA, "long_name": "learning rate eta"}),
     }
     variables = _deterministic(drifts[0], "", ROW, plan.shape, len(rates))
-    momenta, intervals = drawn_momenta(plan.momentum), _drawn_intervals(plan)
-    if len(intervals) > len(plan.refresh_interval):
+    momenta, intervals = np.unique(plan.drawn_rows.momentum), np.unique(plan.drawn_rows.refresh_interval)
+    if len(intervals):
         coords["drawn_momentum"] = ("drawn_momentum", momenta, {"units": "1"})
         coords["drawn_refresh_interval"] = ("drawn_refresh_interval", intervals, {"units": "steps"})
-        variables |= _drawn(drifts[0], momenta, intervals)
+        lines = {"threshold_law": done.drawn.law, "threshold_exact": done.drawn.exact, "onset_exact": done.drawn.onset}
+        drawn, shape = ("drawn_momentum", "drawn_refresh_interval"), (len(momenta), len(intervals))
+        about = {"units": ETA, "drift": drifts[0].name}
+        variables |= {f"drawn_{name}": (drawn, values(line).reshape(shape), about) for name, line in lines.items()}
     if sampled is not None:
         unit = "threshold of the row" if plan.peaks is None else "largest of the grid"
         coords |= {
@@ -110,26 +111,12 @@ def _deterministic(
     plane, size = (*row, "learning_rate"), (*shape, points)
     result[f"{prefix}growth_rate"] = (plane, drift.growth.reshape(size), {"units": "1/step", **of})
     result[f"{prefix}outcome"] = (plane, drift.outcome.reshape(size), {**OUTCOME, **of})
+    if most := max(map(len, drift.stable_again)):
+        windows = [[*some, *[[np.nan, np.nan]] * (most - len(some))] for some in drift.stable_again]
+        about = {"units": ETA, "long_name": "from and to which it is stable again beyond the threshold", **of}
+        dims = (*row, f"{prefix}window", "window_end")
+        result[f"{prefix}stable_again"] = (dims, np.array(windows).reshape(*shape, most, 2), about)
     return result
-
-
-def _drawn_intervals(plan: SweepPlan) -> np.ndarray:
-    """Refresh intervals of the grid, and of the whole numbers between as many as a curve needs."""
-    grid = plan.refresh_interval
-    if np.any(grid != np.round(grid)):
-        return grid
-    between = np.round(np.geomspace(max(grid[0], 1), max(grid[-1], 1), CURVE)).astype(grid.dtype)
-    return np.unique(np.concatenate([grid, between[between <= grid[-1]]]))
-
-
-def _drawn(drift: DriftResult, momenta: np.ndarray, intervals: np.ndarray) -> dict[str, Any]:
-    """Predicted lines of the phase diagrams, at the first KL weight: they bend between intervals of a sparse list."""
-    cells = rows(momenta, np.array([drift.equilibria[0].kl_weight]), intervals)
-    predicted = predict_rows(drift.equilibria[:1], cells)
-    lines = {"threshold_law": predicted.law, "threshold_exact": predicted.exact, "onset_exact": predicted.onset}
-    dims, shape = ("drawn_momentum", "drawn_refresh_interval"), (len(momenta), len(intervals))
-    about = {"units": ETA, "drift": drift.name}
-    return {f"drawn_{name}": (dims, values(line).reshape(shape), about) for name, line in lines.items()}
 
 
 def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
@@ -141,7 +128,7 @@ def _sampled(plan: SweepPlan, sampled: SampledResult) -> dict[str, Any]:
         "sampled_learning_rate": (cell, sampled.planned.learning_rate.reshape(shape), {"units": ETA}),
         "lost_share": (cell, sampled.lost.reshape(shape), {"units": "1"}),
         "noise_scale": (cell, sampled.planned.noise_scale.reshape(shape), {"units": "reward"}),
-        "sampled_steps": (COARSE, sampled.planned.steps.reshape(shape[:-1]), {"units": "steps"}),
+        "sampled_steps": (COARSE, plan.sampled_steps.reshape(shape[:-1]), {"units": "steps"}),
         "outcome_count": ((*cell, "outcome_label"), sampled.counts.reshape(*shape, -1), {"units": "runs"}),
     }
     for name, column in {} if sampled.runs.keep else sampled.runs.means().items():
@@ -182,7 +169,7 @@ def _example_runs(plan: SweepPlan, drift: DriftResult) -> dict[str, Any]:
     Beside each run are the oscillator whose lag is the refresh interval (the published one), and the one whose lag is
     the mean age of the acting policy; `example_length` are the steps worth showing.
     """
-    cells, at = drift.cells, drift.equilibria[0]
+    cells, at = drift.cells, _first(drift)
     momentum = float(plan.momentum[-1])
     near = np.argmin(np.abs(np.log((plan.refresh_interval + 0.1) / PREFERRED_INTERVAL)))
     interval = plan.refresh_interval[near].item()
@@ -211,6 +198,10 @@ def _example_runs(plan: SweepPlan, drift: DriftResult) -> dict[str, Any]:
     }
 
 
+def _first(drift: DriftResult) -> Equilibrium:
+    return next(iter(drift.equilibria.values()))
+
+
 def _lengths(rates: np.ndarray, momentum: float, interval: float, stiffness: float) -> np.ndarray:
     """Steps to show: several relaxation times at small rates, several periods near the threshold."""
     memory = max(interval, 1) + 1 / (1 - momentum)
@@ -221,7 +212,7 @@ def _lengths(rates: np.ndarray, momentum: float, interval: float, stiffness: flo
 
 def _displaced(plan: SweepPlan, drift: DriftResult) -> np.ndarray:
     """Parameters a little away from the fixed point, on the side of smaller reward."""
-    equilibrium = drift.equilibria[0]
+    equilibrium = _first(drift)
     assert equilibrium.stiffness is not None
     assert equilibrium.point.theta is not None
     direction, _ = measure.stiffest_mode(equilibrium.stiffness.relaxation_matrix, equilibrium.point.basis)
@@ -239,7 +230,7 @@ def _oscillators(
 
     NaN where the theory does not know the optimiser, or a staleness model's mean age.
     """
-    linear, final = drift.equilibria[0].linear, drift.equilibria[0].point.expected_reward
+    linear, final = _first(drift).linear, _first(drift).point.expected_reward
     time = jnp.arange(steps + 1.0)
     result = []
     if linear.unsupported_reason():

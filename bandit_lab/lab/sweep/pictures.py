@@ -1,6 +1,6 @@
 """The pictures of a sweep, drawn from its data set alone, so that a stored run can be drawn again."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 AXIS_TEXT = 0.45
 """Inches that numbers and name of an axis take below it."""
 _INTERVAL = r"refresh interval $N$ (steps)"
+_AGAIN: s.Look = {"facecolor": "white", "edgecolor": s.GREY, "hatch": "//////", "linewidth": 0.4}
 _REGIONS = {
     Outcome.UNDECIDED: "undecided: not measured,\nor too close to a boundary",
     Outcome.CONVERGED: "converges monotonically",
@@ -99,20 +100,20 @@ def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None
         axes.legend(handles=_handles(results.drop_vars("onset_measured"), part), fontsize=7, **place)
 
 
-def shade(
+def _shade(
     axes: Axes,
     interval: np.ndarray,
     rate: np.ndarray,
     outcome: np.ndarray,
     measured: Mapping[int, np.ndarray],
-    bends: Mapping[int, tuple[np.ndarray, np.ndarray]] | None = None,
+    bends: Mapping[int, tuple[np.ndarray, np.ndarray]],
 ) -> None:
     """Colour the plane by what happened, with the edges of regions where the lines of the thresholds run.
 
     What is known belongs to refresh intervals and learning rates of the grid. Between two refresh intervals the edge of
     a region is straight on the two logarithms, or bent as the predicted line is. Within a step of the learning rate it
-    lies where the threshold was measured, beyond the grid where it is predicted. A column in which a region comes back
-    (an island) is drawn as cells.
+    lies where the threshold was measured, beyond the grid where it is predicted. Where a region comes back (an island)
+    it is drawn as cells.
 
     interval [N], rate [L], both rising. outcome: [L, N] codes. measured: outcome code -> [N] learning rate from which
     on runs have it, NaN where it is not known. bends: outcome code -> (refresh intervals [M], predicted learning rate
@@ -120,21 +121,15 @@ def shade(
     """
     colours = ListedColormap([s.FILL[code] for code in sorted(s.FILL)])
     norm = BoundaryNorm(np.arange(-0.5, len(s.FILL)), len(s.FILL))
-    rises = np.all(np.diff(outcome, axis=0) >= 0, axis=0)
-    sides = _edges(interval)
-    for first, last in _runs(rises):
-        if not rises[first]:
-            cells = (sides[first : last + 2], _edges(rate), outcome[:, first : last + 1])
+    rising, unknown = np.maximum.accumulate(outcome, axis=0), np.full(len(interval), np.nan)
+    for code in range(int(outcome[0].min()), len(s.FILL)):
+        begins = zip(rising.T, measured.get(code, unknown), strict=True)
+        low = np.array([_edge(rate, column, code, at) for column, at in begins])
+        at, low = _bent(interval, low, *bends.get(code, (interval, low)))
+        axes.fill_between(at, low, np.maximum(low, rate[-1]), color=s.FILL[code], linewidth=0, zorder=0)
+        if np.any(back := (rising == code) & (outcome < code)):
+            cells = (_between(interval), _between(rate), np.ma.masked_where(~back, outcome))
             axes.pcolormesh(*cells, cmap=colours, norm=norm, rasterized=True, zorder=0)
-            continue
-        ends = ([sides[first]] if first else [], [sides[last + 1]] if last < len(interval) - 1 else [])
-        place = np.concatenate([ends[0], interval[first : last + 1], ends[1]])
-        for code in range(int(outcome[0].min()), len(s.FILL)):
-            begins = measured.get(code, np.full(len(interval), np.nan))
-            low = np.array([edge(rate, outcome[:, n], code, begins[n]) for n in range(first, last + 1)])
-            low = np.concatenate([low[:1] if first else [], low, low[-1:] if ends[1] else []])
-            at, low = _bent(place, low, *(bends or {}).get(code, (place, low)))
-            axes.fill_between(at, low, np.maximum(low, rate[-1]), color=s.FILL[code], linewidth=0, zorder=0)
 
 
 def _bent(place: np.ndarray, low: np.ndarray, interval: np.ndarray, line: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -147,7 +142,7 @@ def _bent(place: np.ndarray, low: np.ndarray, interval: np.ndarray, line: np.nda
     return at, np.exp(course + np.interp(np.log(at), np.log(place), off))
 
 
-def edge(rate: np.ndarray, column: np.ndarray, code: int, measured: float) -> float:
+def _edge(rate: np.ndarray, column: np.ndarray, code: int, measured: float) -> float:
     """Learning rate from which on a rising column has at least this code: the known one, if the grid agrees.
 
     Beyond the grid it is where the line of the thresholds goes, so that the edge leaves the picture with that line.
@@ -161,14 +156,8 @@ def edge(rate: np.ndarray, column: np.ndarray, code: int, measured: float) -> fl
     return float(measured) if low <= measured <= high else float(np.sqrt(low * high))
 
 
-def _runs(kinds: np.ndarray) -> Iterator[tuple[int, int]]:
-    """(first, last) of every stretch of equal values."""
-    starts = np.flatnonzero(np.concatenate([[True], kinds[1:] != kinds[:-1]]))
-    yield from zip(starts, np.concatenate([starts[1:] - 1, [len(kinds) - 1]]), strict=True)
-
-
-def _edges(centres: np.ndarray) -> np.ndarray:
-    """Cell edges halfway between the centres on the log."""
+def _between(centres: np.ndarray) -> np.ndarray:
+    """Edges of cells halfway between their centres on the log."""
     logs = np.log(centres)
     inner = 0.5 * (logs[1:] + logs[:-1])
     return np.exp(np.concatenate([[logs[0] - (inner[0] - logs[0])], inner, [logs[-1] + (logs[-1] - inner[-1])]]))
@@ -193,18 +182,20 @@ def _lines(results: "xarray.Dataset", part: "xarray.Dataset") -> dict[str, np.nd
 def _diagram(axes: Axes, part: "xarray.Dataset", lines: dict[str, np.ndarray], coarse: "xarray.Dataset | None") -> None:
     interval, rate = _positive(part["refresh_interval"].values), part["learning_rate"].values
     outcome = part["outcome"].transpose("learning_rate", "refresh_interval").values.copy()
-    for n, threshold in enumerate(part["threshold_exact"].values):
-        first = int(np.searchsorted(rate, threshold))
-        beyond = outcome[first : first + 2, n]
-        if first and len(beyond) == 2 and set(beyond) <= {Outcome.CONVERGED, Outcome.OSCILLATING}:
-            at = first - (threshold < np.sqrt(rate[first - 1] * rate[first]))
-            outcome[at, n] = Outcome.UNSTABLE  # a window that the grid passed over: a cell on its line
+    exact, again = part["threshold_exact"].values, _windows(part)
+    for n in again:
+        outcome[rate > exact[n], n] = Outcome.UNSTABLE  # but for the windows, which are laid over it
     axes.set(xscale="log", yscale="log", ylim=(rate[0], rate[-1]), xlim=(interval[0], interval[-1]))
     measured, bends = {}, {}
     for code, name in ((int(Outcome.UNSTABLE), "threshold"), (int(Outcome.OSCILLATING), "onset")):
         measured[code] = part[f"{name}_measured"].fillna(part[f"{name}_exact"]).values
         bends[code] = (lines["interval"], lines[f"{name}_exact"])
-    shade(axes, interval, rate, outcome, measured, bends)
+    measured[int(Outcome.UNSTABLE)][list(again)] = exact[list(again)]  # what is measured there may be a later loss
+    _shade(axes, interval, rate, outcome, measured, bends)
+    sides = _between(interval)
+    for n, windows in again.items():
+        for low, high in windows:
+            axes.fill_between(sides[n : n + 2], low, high, zorder=0, **_AGAIN)
     shown = _marked(interval)
     axes.plot(lines["interval"], lines["onset_exact"], **s.ONSET)
     axes.plot(lines["interval"], lines["threshold_exact"], **s.EXACT)
@@ -215,6 +206,14 @@ def _diagram(axes: Axes, part: "xarray.Dataset", lines: dict[str, np.ndarray], c
         inside = np.where((seen >= rate[0]) & (seen <= rate[-1]), seen, np.nan)  # markers are not clipped
         axes.plot(_positive(coarse["sampled_refresh_interval"].values), inside, **s.SAMPLED)
     _interval_ticks(axes, interval)
+
+
+def _windows(part: "xarray.Dataset") -> dict[int, np.ndarray]:
+    """Place of a refresh interval -> windows [W, 2] of learning rates in which it is stable again, if it has any."""
+    if "stable_again" not in part:
+        return {}
+    windows = part["stable_again"].transpose("refresh_interval", ...).values
+    return {n: one[~np.isnan(one[:, 0])] for n, one in enumerate(windows) if not np.isnan(one).all()}
 
 
 def _ratio(axes: Axes, part: "xarray.Dataset", lines: dict[str, np.ndarray], coarse: "xarray.Dataset | None") -> None:
@@ -255,7 +254,9 @@ def _handles(results: "xarray.Dataset", shown: "xarray.Dataset") -> list[Any]:
         entries.append((s.SAMPLED, f"sampled runs{of}: half are lost"))
     handles: list[Any] = [Line2D([], [], label=label, **look) for look, label in entries]
     codes = sorted(np.unique(shown["outcome"].values).tolist())
-    return handles + [Patch(facecolor=s.FILL[c], edgecolor=s.GREY, label=_REGIONS[Outcome(c)]) for c in codes]
+    handles += [Patch(facecolor=s.FILL[c], edgecolor=s.GREY, label=_REGIONS[Outcome(c)]) for c in codes]
+    again = "stable_again" in shown and bool(shown["stable_again"].notnull().any())
+    return handles + [Patch(**_AGAIN, label="stable again, beyond the threshold")] * again
 
 
 def _positive(interval: np.ndarray) -> np.ndarray:

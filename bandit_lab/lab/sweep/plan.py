@@ -18,7 +18,7 @@ from bandit_lab.app.settings.config import (
     check_sweepable,
     value_of,
 )
-from bandit_lab.grpo import Learner, Schedule
+from bandit_lab.grpo import Hyper, Learner, Schedule
 from bandit_lab.lab.predict import build
 from bandit_lab.simulation import UNIT, route
 from bandit_lab.simulation.engine import WIDTH
@@ -39,6 +39,7 @@ STARTS = ("fixed_point", "initial")
 SPACING = {"start": 0.02, "stop": 1.5, "num": 12, "scale": "log"}
 SPACED = ("start", "stop", "num", "scale")
 MAX_POINTS = 1_000_000
+CURVE = 24  # refresh intervals of a drawn line, beside those of the grid
 DIAGRAMS = 3  # phase diagrams of a sweep at most, one for each momentum
 PERIODS = 30  # least length of a sampled run in units of N + 1/(1 - mu), unless its steps are given
 
@@ -77,17 +78,40 @@ class SweepPlan:
         """Why no run is given an outcome, or None."""
         return build.ON_A_SCHEDULE if self.curves else None
 
-    def sampled_steps(self, momentum: float, interval: float) -> int:
-        """Length of a sampled run: long enough in blocks to show growth just above the threshold."""
-        steps = self.settings.steps
-        needed = 0 if self.steps_given else PERIODS * (interval + 1 / (1 - momentum))
-        return steps * max(1, math.ceil(needed / steps))
+    @property
+    def rows(self) -> Hyper:
+        """The rows of the grid: every combination [R], refresh interval fastest; the learning rate is left at 1."""
+        return _combined(self.momentum, self.kl_weight, self.refresh_interval)
+
+    @property
+    def sampled_rows(self) -> Hyper:
+        """The same of the sampled grid [Q]."""
+        return _combined(self.sampled_momentum, self.kl_weight, self.sampled_interval)
+
+    @property
+    def drawn_rows(self) -> Hyper:
+        """The same of the lines of the diagrams, at the first KL weight: they bend between intervals of a sparse list.
+
+        Empty where the grid has as many intervals as a curve needs.
+        """
+        grid = self.refresh_interval
+        between = np.round(np.geomspace(max(grid[0], 1), max(grid[-1], 1), CURVE)).astype(grid.dtype)
+        every = np.unique(np.concatenate([grid, between[between <= grid[-1]]]))
+        needed = len(every) > len(grid) and not np.any(grid != np.round(grid))
+        return _combined(drawn_momenta(self.momentum), self.kl_weight[:1], every if needed else every[:0])
+
+    @property
+    def sampled_steps(self) -> np.ndarray:
+        """Length [Q] of the sampled runs of a row: long enough in blocks to show growth just above the threshold."""
+        steps, rows = self.settings.steps, self.sampled_rows
+        memory = rows.refresh_interval + 1 / (1 - np.asarray(rows.momentum))
+        needed = np.zeros(len(memory)) if self.steps_given else PERIODS * memory
+        return steps * np.maximum(1, np.ceil(needed / steps)).astype(int)
 
     @property
     def longest(self) -> int:
         """Steps of the longest sampled run."""
-        pairs = [(m, n) for m in self.sampled_momentum for n in self.sampled_interval]
-        return max((self.sampled_steps(float(m), float(n)) for m, n in pairs), default=0)
+        return int(self.sampled_steps.max(initial=0))
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -105,10 +129,12 @@ class SweepPlan:
         runs = math.prod(self.sampled_shape) * len(self.multiples) * self.settings.seeds
         return runs <= KEPT_RUNS if self.settings.keep_runs is None else self.settings.keep_runs
 
-    def axes(self, rates: np.ndarray) -> dict[str, np.ndarray]:
-        """The values of every axis. rates: those that were laid out."""
-        names = ("momentum", "kl_weight", "refresh_interval")
-        return {name: getattr(self, name) for name in names} | {"learning_rate": rates}
+
+def _combined(momenta: np.ndarray, weights: np.ndarray, intervals: np.ndarray) -> Hyper:
+    """Every combination, refresh interval fastest; the learning rate is left at 1."""
+    mesh = np.meshgrid(momenta, weights, intervals, indexing="ij")
+    momentum, weight, interval = (m.ravel() for m in mesh)
+    return Hyper(np.ones(len(momentum)), momentum, interval, weight)
 
 
 def prepare(settings: SweepSettings, explicit: frozenset[str]) -> SweepPlan:

@@ -30,10 +30,12 @@ NO_FORMULA = "no formula for this bandit, advantage and group size"
 OUTSIDE = "not bracketed by the grid's learning rates"
 SHOWN = 400
 """Rows of the table on a terminal at most."""
+SHOWN_AGAIN = 8
+"""Of these, rows that are stable again beyond the threshold."""
 
 
-def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarray.Dataset") -> Result:
-    """Everything that a sweep found. work: what of it took how long (`throughput`, `chunks`). data: see `dataset`."""
+def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result:
+    """Everything that a sweep found. data: see `dataset`."""
     rates, drifts, sampled = done.rates, done.drifts, done.sampled
     thresholds: list[Row] = []
     onsets: list[Row] = []
@@ -44,23 +46,25 @@ def result_of(plan: SweepPlan, done: Computed, work: dict[str, Any], data: "xarr
             drift_rows = _of_learning_rate(drift, sampled if drift.dynamics == "finite_group" else None)
         thresholds += drift_rows[0]
         onsets += drift_rows[1]
-    stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria]
+    stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria.values()]
     about: Row = {
-        "axes": plan.axes(rates),
+        "axes": {name: data[name].values for name in ("momentum", "kl_weight", "refresh_interval", "learning_rate")},
         "drift": [drift.name for drift in drifts],
         "convention": plan.learner.optimizer.convention,
         "boundary": plan.settings.boundary,
         "outcomes": count_outcomes(drifts[0].outcome),
         "outcomes_of": f"deterministic runs near the fixed point, drift at {drifts[0].name}",
-        "sampled": None if sampled is None else _engine(plan) | _sampled(sampled, thresholds),
+        "sampled": None if sampled is None else _engine(plan) | _sampled(plan, sampled, thresholds),
     }
     about |= {"schedule": {name: getattr(plan.settings, name) for name in plan.curves}} if plan.curves else {}
     content = {"threshold": thresholds, "transition": onsets, "stiffness": stiffness[0] | {"rows": stiffness}}
+    work = {"throughput": done.throughput, "chunks": done.chunks}
     shown = [
         verdict(data),
         _what(plan),
         Table("", [_shown(*pair) for pair in zip(thresholds, onsets, strict=True)][:SHOWN]),
         *([f"{SHOWN} of {len(thresholds)} rows; all of them are in summary.json"] if len(thresholds) > SHOWN else []),
+        *_again(drifts, rates),
         *_missing(thresholds),
         *(f"{row['drift']}, beta = {row['kl_weight']:g}: {row['note']}" for row in stiffness if "note" in row),
         *([] if sampled is None else [about["sampled"]["note"]]),
@@ -102,13 +106,12 @@ def _of_learning_rate(drift: DriftResult, sampled: SampledResult | None) -> tupl
     """(threshold, transition): one row each per cell, in the learning rate; `sampled` adds the boundary of its runs."""
     predicted = drift.predicted
     threshold = _rate_rows(drift, drift.boundary, predicted.exact, predicted.law, OUTSIDE)
+    for row, windows in zip(threshold, drift.stable_again, strict=True):
+        row["stable_again"] = windows
     late = drift.no_onset or f"{NO_RINGING}, or {OUTSIDE}"
     onset = _rate_rows(drift, drift.onset, predicted.onset, predicted.oscillator_onset, late)
     if sampled is not None:
-        cells = zip(*(np.asarray(column).tolist() for column in sampled.planned.rows[1:]), strict=True)
-        places = {cell: place for place, cell in enumerate(cells)}
-        for row in threshold:
-            place = places[row["momentum"], row["refresh_interval"], row["kl_weight"]]
+        for place, row in enumerate(threshold):  # of this drift they are the rows of the sampled grid
             row["sampled_learning_rate"] = sampled.boundary_at(place)
     return threshold, onset
 
@@ -149,7 +152,7 @@ def _exactly_unstable(drift: DriftResult, rates: np.ndarray) -> np.ndarray:
     """[R, L] whether the linear loop is unstable, NaN where there is no linear theory."""
     result = np.full((len(drift.boundary), len(rates)), np.nan)
     for i in range(len(result)):
-        linear = drift.equilibrium(float(drift.cells.kl_weight[i])).linear
+        linear = drift.equilibria[float(drift.cells.kl_weight[i])].linear
         if linear.unsupported_reason() is None:
             loop = linear.loop(float(drift.cells.momentum[i]), drift.cells.refresh_interval[i].item())
             multipliers = (loop.multipliers(rate) for rate in rates)
@@ -168,7 +171,7 @@ def _interval_rows(
     result = []
     for g, start in enumerate(range(0, len(drift.boundary), len(first))):
         momentum, weight = float(drift.cells.momentum[start]), float(drift.cells.kl_weight[start])
-        reason, linear = reasons[start], drift.equilibrium(weight).linear
+        reason, linear = reasons[start], drift.equilibria[weight].linear
         unknown, law = linear.unsupported_reason(), linear.law(1, momentum).value
         for j, rate in enumerate(rates):
             at = None if reason else _first(seen[g, :, j], first)
@@ -202,6 +205,25 @@ def _shown(threshold: Row, onset: Row) -> Row:
     row |= {name: threshold[key] for key, name in names.items() if key in threshold}
     row |= {"rel. error": number(threshold["relative_error"].value, 2), "onset exact": onset["exact"]}
     return row | {"onset measured": next(value for key, value in onset.items() if key.startswith("measured_"))}
+
+
+def _again(drifts: list[DriftResult], rates: np.ndarray) -> list[str]:
+    """One line per row that is stable again beyond its threshold; what all rows have in common is left out."""
+    result = []
+    for drift in drifts:
+        columns = drift.cells.momentum, drift.cells.kl_weight, drift.cells.refresh_interval
+        for windows, *place in zip(drift.stable_again, *columns, strict=True):
+            if windows:
+                names = zip(("mu", "beta"), place, columns, strict=False)
+                where = [drift.name] * (len(drifts) > 1)
+                where += [f"{name} = {value:g}" for name, value, column in names if len(set(column)) > 1]
+                ends = (f"{high:.3g}" if high < rates[-1] else "the end of the grid" for _, high in windows)
+                spans = [f"from {low:.3g} to {end}" for (low, _), end in zip(windows, ends, strict=True)]
+                spans = [", ".join(spans[:-1]), spans[-1]] if len(spans) > 1 else spans
+                what = f"stable again {' and '.join(spans)} (learning rate), beyond the threshold"
+                result.append(f"{', '.join([*where, f'N = {place[-1]:g}'])}: {what}")
+    more = f"{len(result) - SHOWN_AGAIN} more rows are stable again beyond the threshold; summary.json has them"
+    return result[:SHOWN_AGAIN] + [more] * (len(result) > SHOWN_AGAIN)
 
 
 def _missing(thresholds: list[Row]) -> list[str]:
@@ -251,21 +273,21 @@ def _engine(plan: SweepPlan) -> Row:
     return {"path": chosen.name, "rng": "jax.random", "path_reason": chosen.reason}
 
 
-def _sampled(sampled: SampledResult, thresholds: list[Row]) -> Row:
+def _sampled(plan: SweepPlan, sampled: SampledResult, thresholds: list[Row]) -> Row:
     """Outcomes, boundary and share of lost runs per row of the sampled grid."""
     return {
         "outcomes": {o.label: int(n) for o, n in zip(Outcome, sampled.counts.sum(axis=(0, 1)), strict=True)},
         "note": f"{TEMPERATURE}{_how_often(thresholds)}",
         "rows": [
             {
-                "momentum": sampled.planned.rows.momentum[q],
-                "kl_weight": sampled.planned.rows.kl_weight[q],
-                "refresh_interval": sampled.planned.rows.refresh_interval[q],
+                "momentum": momentum,
+                "kl_weight": weight,
+                "refresh_interval": interval,
                 "boundary_learning_rate": sampled.boundary_at(q),
                 "learning_rate": sampled.planned.learning_rate[q],
                 "lost_share": sampled.lost[q],
             }
-            for q in range(len(sampled.boundary))
+            for q, (momentum, interval, weight) in enumerate(zip(*plan.sampled_rows[1:], strict=True))
         ],
     }
 

@@ -7,23 +7,35 @@ alone): the full linear prediction diverges at the threshold and would excuse ev
 the best arm's vertex is lost however large that scale is.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bandit_lab import measure
 from bandit_lab.app.chunks import ChunkStore, Report
-from bandit_lab.app.result import Value
+from bandit_lab.app.result import Value, plain
 from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
+from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
-from bandit_lab.lab.sweep.jobs import FIELDS, MEAN, Drift, Judge, Predicted, RunsWork, count_codes, take, values
-from bandit_lab.lab.sweep.plan import SweepPlan
+from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
 from bandit_lab.measure.outcome import Outcome
-from bandit_lab.simulation import Moments, Summary, pool
+from bandit_lab.simulation import UNIT, Moments, Summary, fast, pool, run
+from bandit_lab.simulation.engine import WIDTH, Route, route
+from bandit_lab.simulation.fast import DEFAULT_GENERATOR
 
+if TYPE_CHECKING:
+    from bandit_lab.lab.sweep.jobs import Equilibrium
+
+SAMPLED = "sampled runs"
+_SEED_STEPS = {"fast": 2**28, "reference": 2**24}  # of a job of sampled runs: some seconds
+_LEARNER = (
+    *("bandit", "advantage", "estimator", "staleness", "optimizer"),
+    *("group_size", "prompts", "kl_estimator", "sampler", "correction", "entropy_weight", "batch_reuse", "plugins"),
+)
 NUDGE = 1e-3  # of the way from the fixed point to the initial policy
 CEILING_SHARE = 0.75  # of the way from the fixed point to the best arm's reward: the largest departure that is noise
 CYCLE_MULTIPLE = 2.0  # a tail that fluctuates more than this many noise scales is a sustained cycle
@@ -31,23 +43,170 @@ SMALL = 0.02  # of the threshold: there the stationary variance is proportional 
 MORE = "half of the runs are lost already at the smallest learning rate of the row"
 FEWER = "fewer than half of the runs are lost up to the largest learning rate of the row"
 NOT_RUN = -1  # in place of an outcome code, where a chunk failed
+Judge = Callable[[Summary, np.ndarray], np.ndarray]
+"""(Summary of arrays [c, s], places of the cells [c]) -> outcome codes [c, s]."""
+FIELDS = tuple(name for name in Summary._fields if name != "finite")
+MEAN = "mean_of_"
+
+
+def _take(cells: Hyper, index: Any) -> Hyper:
+    """Some of the cells."""
+    return Hyper(*(np.asarray(column)[index] for column in cells))
+
+
+def identity_of(plan: SweepPlan, cells: Hyper) -> dict[str, Any]:
+    """What decides the numbers of every job: the settings that make the learner, and the cells'."""
+    learner = {name: plain(getattr(plan.settings, name)) for name in _LEARNER} | {"horizon": int(plan.learner.horizon)}
+    return {
+        "learner": learner,
+        "cells": {name: np.asarray(column).tolist() for name, column in cells._asdict().items()},
+    }
+
+
+@dataclass(frozen=True)
+class RunsWork:
+    """Sampled runs of cells [C] of one length, seeds `first` to `first + seeds`.
+
+    index: [C] places of the cells in the sampled grid. starts: [C, D]. reference: [C] expected reward of the fixed
+    point. judge: outcome codes of runs; used here only where single runs are not kept.
+
+    Arrays (c cells, s seeds, u units of seeds): unit_seeds [u], unit_mean and unit_square [c, u, T + 1]; where single
+    runs are kept, every field of `Summary` [c, s] in the precision of the runs; else outcome_count [c, u, outcomes],
+    and of every field the mean over the finite runs of a unit [c, u] beside their number.
+    """
+
+    plan: SweepPlan
+    steps: int
+    index: np.ndarray
+    cells: Hyper
+    starts: np.ndarray
+    reference: np.ndarray
+    first: int
+    seeds: int
+    keep: bool
+    judge: Judge
+
+    kind = SAMPLED
+
+    @property
+    def what(self) -> str:
+        cells = self.cells
+        axes = (("mu", cells.momentum), ("N", cells.refresh_interval), ("eta", cells.learning_rate))
+        place = ", ".join(span(name, column) for name, column in axes)
+        return f"{place}, seeds {self.first}..{self.first + self.seeds - 1}"
+
+    @property
+    def size(self) -> float:
+        return float(len(self.index) * self.seeds * self.steps)
+
+    def identity(self) -> dict[str, Any]:
+        settings, width = self.plan.settings, WIDTH["sampled"]
+        curves = {name: values.tolist() for name, values in self.plan.curves.items()}
+        schedule = {"schedule": curves} if curves else {}
+        return (
+            identity_of(self.plan, self.cells)
+            | schedule
+            | {
+                "steps": self.steps,
+                "first_seed": self.first,
+                "seeds": self.seeds,
+                "seed": settings.seed,
+                "rng": self.plan.settings.rng or DEFAULT_GENERATOR,
+                "path": self.path.name,
+                "precision": self.dtype.name,
+                "start": settings.sampled.start,
+                "keep_runs": self.keep,
+                "width": [width.cells, width.seeds, UNIT, *fast.WIDTH.values()],
+            }
+        )
+
+    @property
+    def path(self) -> Route:
+        return route(self.plan.trained, "sampled", self.plan.settings.path)
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(build.precision_of(self.plan.settings, self.plan.learner))
+
+    def compute(self) -> Mapping[str, np.ndarray]:
+        runs = run(
+            self.plan.trained,
+            "sampled",
+            self.cells,
+            steps=self.steps,
+            seeds=self.seeds,
+            seed=self.plan.settings.seed,
+            first_seed=self.first,
+            dtype=self.dtype,
+            initial=self.starts,
+            reference=self.reference,
+            path=self.path.name,
+            rng=self.plan.settings.rng or DEFAULT_GENERATOR,
+        )
+        whole = runs.summary.finite.all(axis=1)
+        if not np.all(np.isfinite(runs.moments.mean[whole])):
+            raise FloatingPointError("a mean over runs that all stayed finite is not finite")
+        arrays = {f"unit_{name}": column for name, column in runs.moments._asdict().items()}
+        if self.keep:
+            summary = runs.summary._asdict().items()
+            return arrays | {name: x if name == "finite" else x.astype(self.dtype) for name, x in summary}
+        return arrays | _outcome_arrays(runs.summary, self.judge(runs.summary, self.index))
+
+    def cut(self) -> list["RunsWork"]:
+        """The same work in chunks, all seeds of some cells before the next cells."""
+        cells, seeds = _chunk_shape(self.plan, self.steps, len(self.index), self.seeds)
+        chunks = []
+        for some in (slice(i, i + cells) for i in range(0, len(self.index), cells)):
+            part = {name: getattr(self, name)[some] for name in ("index", "starts", "reference")}
+            for first in range(0, self.seeds, seeds):
+                size = min(seeds, self.seeds - first)
+                chunks.append(replace(self, **part, cells=_take(self.cells, some), first=first, seeds=size))
+        return chunks
+
+
+def _chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[int, int]:
+    """(cells, seeds) of a chunk of `cells` x `seeds` sampled runs: whole blocks of cells, whole units of seeds."""
+    chosen, width = plan.settings.chunk, WIDTH["sampled"].cells
+    room = max(1, min(_SEED_STEPS[route(plan.trained, "sampled", plan.settings.path).name] // steps, CHUNK_RUNS))
+    part = min(chosen.seeds or UNIT * max(1, room // (UNIT * min(width, cells))), seeds)
+    return chosen.cells or width * max(1, room // (part * width)), part
+
+
+def span(name: str, values: np.ndarray) -> str:
+    low, high = np.min(values), np.max(values)
+    return f"{name} {low:.4g}" if low == high else f"{name} {low:.4g}..{high:.4g}"
+
+
+def _outcome_arrays(summary: Summary, codes: np.ndarray) -> dict[str, np.ndarray]:
+    """Without single runs: counts of outcomes, and means over finite runs, for every unit of seeds."""
+    parts = [slice(start, start + UNIT) for start in range(0, codes.shape[1], UNIT)]
+    arrays = {"outcome_count": np.stack([_count_codes(codes[:, part]) for part in parts], axis=1)}
+    finite = np.asarray(summary.finite)
+    arrays["finite_runs"] = np.stack([finite[:, part].sum(axis=1) for part in parts], axis=1)
+    for name in FIELDS:
+        values = np.asarray(getattr(summary, name), float)
+        some = [[row[part][good[part]] for part in parts] for row, good in zip(values, finite, strict=True)]
+        arrays[MEAN + name] = np.array([[np.mean(x) if x.size else np.nan for x in row] for row in some])
+    return arrays
+
+
+def _count_codes(codes: np.ndarray) -> np.ndarray:
+    """How many runs [c, outcomes] ended in each outcome. codes: [c, s]."""
+    return np.stack([np.sum(codes == outcome, axis=1) for outcome in Outcome], axis=1)
 
 
 @dataclass(frozen=True)
 class _SampledPlan:
     """Sampled runs to be made. Q rows (momentum, KL weight, refresh interval), P learning rates each, S seeds.
 
-    steps: [Q] length of the runs of each row. learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot
-    be judged. chunks: the work, on cells numbered row by row. keep: whether single runs are kept.
+    learning_rate, noise_scale: [Q, P]. reasons: [Q] why a row's runs cannot be judged. chunks: the work, on cells
+    numbered row by row.
     """
 
-    rows: Hyper
-    steps: np.ndarray
     learning_rate: np.ndarray
     noise_scale: np.ndarray
     reasons: list[str | None]
     chunks: list[RunsWork]
-    keep: bool
     judge: Judge
 
 
@@ -59,7 +218,8 @@ class _StoredRuns:
 
     def __init__(self, plan: SweepPlan, planned: _SampledPlan, store: ChunkStore, report: Report) -> None:
         self.cells, self.seeds, self.times = planned.learning_rate.size, plan.settings.seeds, plan.longest + 1
-        self.keep, self._chunks, self._judge, self._failed = planned.keep, planned.chunks, planned.judge, report.failed
+        self.keep, self._failed = plan.keeps_runs, report.failed
+        self._chunks, self._judge = planned.chunks, planned.judge
         self._of_cell: list[list[int]] = [[] for _ in range(self.cells)]
         for number, chunk in enumerate(self._chunks):
             for cell in chunk.index:
@@ -81,7 +241,7 @@ class _StoredRuns:
         for number, chunk in enumerate(self._chunks):
             if number not in self._failed:
                 arrays = self._load(number)
-                more = count_codes(self._codes(number)) if self.keep else arrays["outcome_count"].sum(axis=1)
+                more = _count_codes(self._codes(number)) if self.keep else arrays["outcome_count"].sum(axis=1)
                 counts[chunk.index] += more
         return counts
 
@@ -161,37 +321,34 @@ class SampledResult:
         return Value.of(self.boundary[row], self.reasons[row] or "not bracketed by the runs' learning rates")
 
 
-def learning_rates(plan: SweepPlan, predicted: Predicted, measured: np.ndarray, fine: np.ndarray) -> np.ndarray:
-    """Learning rates [Q, P]: a schedule's, else multiples of each row's threshold, or the fine grid's without one."""
+def learning_rates(plan: SweepPlan, threshold: np.ndarray, fine: np.ndarray) -> np.ndarray:
+    """Learning rates [Q, P]: a schedule's, else multiples of each row's threshold [Q], or the grid's without one."""
     if plan.peaks is not None:
-        return np.tile(plan.peaks, (len(measured), 1))
-    count = len(plan.multiples)
-    spare = np.geomspace(fine[0], fine[-1], count)
-    exact = values(predicted.exact)
-    threshold = np.where(np.isfinite(exact) & (exact > 0), exact, measured)
+        return np.tile(plan.peaks, (len(threshold), 1))
+    spare = np.geomspace(fine[0], fine[-1], len(plan.multiples))
     return np.array([t * plan.multiples if np.isfinite(t) and t > 0 else spare for t in threshold])
 
 
-def plan_sampled(plan: SweepPlan, drift: Drift | None, rows: Hyper, rates: np.ndarray) -> _SampledPlan:
-    """The runs of the coarse grid, cut into chunks. `drift`: finite-group drift on the same rows, if it is known."""
-    reward, largest, std, reasons = _expectations(plan, drift, rows, rates)
-    starts, per_row, settings = _starts(plan, drift, rows), rates.shape[1], plan.settings
-    best, keep = float(np.max(plan.learner.bandit.true_means)), plan.keeps_runs
+def plan_sampled(plan: SweepPlan, equilibria: "Mapping[float, Equilibrium]", rates: np.ndarray) -> _SampledPlan:
+    """The runs of the coarse grid, cut into chunks. equilibria: of the finite-group drift, if it is known."""
+    rows, steps = plan.sampled_rows, plan.sampled_steps
+    reward, largest, std, reasons = _expectations(plan, equilibria, rows, rates)
+    starts, per_row, settings = _starts(plan, equilibria, rows), rates.shape[1], plan.settings
+    best = float(np.max(plan.learner.bandit.true_means))
 
     def judge(summary: Summary, index: np.ndarray) -> np.ndarray:
         at = [column.ravel()[index] for column in (reward, largest, std)]
         return classify(summary, at[0], at[1], at[2], best)
 
-    lengths = zip(rows.momentum.tolist(), rows.refresh_interval.tolist(), strict=True)
-    steps = np.array([plan.sampled_steps(*setting) for setting in lengths])
     cells = Hyper(rates.ravel(), *(np.repeat(column, per_row) for column in rows[1:]))
     chunks: list[RunsWork] = []
     for length in np.unique(steps):
         index = np.flatnonzero(np.repeat(steps == length, per_row))
-        some, start = take(cells, index), starts[index // per_row]
-        whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds, keep, judge)
+        some, start = _take(cells, index), starts[index // per_row]
+        whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds,
+                         plan.keeps_runs, judge)  # fmt: skip
         chunks += whole.cut()
-    return _SampledPlan(rows, steps, rates, std, reasons, chunks, keep, judge)
+    return _SampledPlan(rates, std, reasons, chunks, judge)
 
 
 def collect_sampled(plan: SweepPlan, planned: _SampledPlan, store: ChunkStore, report: Report) -> SampledResult:
@@ -223,7 +380,7 @@ def classify(summary: Summary, reward: np.ndarray, largest: np.ndarray, std: np.
 
 
 def _expectations(
-    plan: SweepPlan, drift: Drift | None, rows: Hyper, rates: np.ndarray
+    plan: SweepPlan, equilibria: "Mapping[float, Equilibrium]", rows: Hyper, rates: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[str | None]]:
     """(expected reward, largest probability, stationary std [Q, P] each, reason [Q]) at each row's fixed point.
 
@@ -233,7 +390,7 @@ def _expectations(
     reward, largest, std = np.full(shape, np.nan), np.zeros(shape), np.full(shape, np.nan)
     reasons: list[str | None] = [plan.unjudged] * shape[0]
     for q in () if plan.unjudged else range(shape[0]):
-        equilibrium = drift.equilibrium(float(rows.kl_weight[q])) if drift else None
+        equilibrium = equilibria.get(float(rows.kl_weight[q]))
         if equilibrium is None or not equilibrium.point.exists:
             reasons[q] = equilibrium.point.reason if equilibrium else plan.no_finite_group
             continue
@@ -243,14 +400,14 @@ def _expectations(
     return reward, largest, std, reasons
 
 
-def _starts(plan: SweepPlan, drift: Drift | None, rows: Hyper) -> np.ndarray:
+def _starts(plan: SweepPlan, equilibria: "Mapping[float, Equilibrium]", rows: Hyper) -> np.ndarray:
     """Parameters [Q, D] at step 0."""
     initial = np.asarray(plan.learner.bandit.initial_parameters)
     starts = np.tile(initial, (len(rows.momentum), 1))
-    if plan.settings.sampled.start == "initial" or drift is None or plan.curves:
+    if plan.settings.sampled.start == "initial" or not equilibria or plan.curves:
         return starts
     for q, weight in enumerate(rows.kl_weight):
-        point = drift.equilibrium(float(weight)).point
+        point = equilibria[float(weight)].point
         if point.theta is not None:
             away = initial - point.theta if np.any(initial != point.theta) else point.basis[:, 0]
             starts[q] = point.theta + NUDGE * away

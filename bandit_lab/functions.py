@@ -370,7 +370,7 @@ def explore(
     given["open"] = open and run_dir is not None
     with _working(given) as stack:
         plan = command.prepare(*_settings("explore", given, stack))
-        page = command.made(plan)
+        page = command.build_map(plan)
         if run_dir is not None:
             command.write(plan, page)
         return page

@@ -13,13 +13,13 @@ ABOUT = ("fails_if", "follows", "post_hoc", "constant")  # what a claim says of 
 DIGITS = 6  # of a number in a table: its distance from the prediction shows
 
 
-def row(claim: Claim, found: Results) -> ClaimRow:
+def row(claim: Claim, results: Results) -> ClaimRow:
     """The verdict of one claim; `tolerance` is absolute, `relative_tolerance` beside it where it was given so.
 
     Raises ValueError where the prediction is not a finite number other than zero.
     """
-    predicted, measured = float(claim.predicted(found)), float(claim.measured(found))
-    given = float(claim.tolerance(found) if callable(claim.tolerance) else claim.tolerance)
+    predicted, measured = float(claim.predicted(results)), float(claim.measured(results))
+    given = float(claim.tolerance(results) if callable(claim.tolerance) else claim.tolerance)
     if not math.isfinite(predicted) or predicted == 0:
         raise ValueError(f"{claim.id}: expected a finite prediction other than 0, got {predicted}")
     tolerance = given * abs(predicted) if claim.relative else given
@@ -36,8 +36,8 @@ def row(claim: Claim, found: Results) -> ClaimRow:
         "holds": abs(measured - predicted) <= tolerance,  # False if measured is NaN
         "independent": not claim.follows,
         **{name: getattr(claim, name) or None for name in ABOUT},
-        "quality": found.setting.quality,
-        "command": command(claim.id.partition(".")[0], found.setting.quality),
+        "quality": results.setting.quality,
+        "command": command(claim.id.partition(".")[0], results.setting.quality),
     }
     if not math.isfinite(measured):
         result["measured_reason"] = "nothing finite was measured"

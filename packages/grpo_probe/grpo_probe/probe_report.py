@@ -45,11 +45,11 @@ class Measured(NamedTuple):
     sharpness: float = math.nan
 
     @classmethod
-    def of(cls, step: int, found: Margin) -> Self:
+    def of(cls, step: int, margin: Margin) -> Self:
         """What is shown of a margin."""
-        k, along = found.stiffness, found.stiffness.critical
-        rest = (k.fresh, k.stale, found.loop.learning_rate, found.verdict, math.nan if along is None else along)
-        return cls(step, k.value, k.standard_error, math.nan if along is not None else found.used, *rest)
+        k, along = margin.stiffness, margin.stiffness.critical
+        rest = (k.fresh, k.stale, margin.loop.learning_rate, margin.verdict, math.nan if along is None else along)
+        return cls(step, k.value, k.standard_error, math.nan if along is not None else margin.used, *rest)
 
     @classmethod
     def logged(cls, row: Mapping[str, Any]) -> Self:
@@ -73,10 +73,10 @@ class ProbeReport:
     lines: list[str] = field(default_factory=list)
     last: Margin | None = None
 
-    def add(self, step: int, found: Margin) -> None:
+    def add(self, step: int, margin: Margin) -> None:
         """One measurement more."""
-        self.measured.append(Measured.of(step, found))
-        self.last = found
+        self.measured.append(Measured.of(step, margin))
+        self.last = margin
 
     def resume(self, log: Sequence[Mapping[str, Any]]) -> None:
         """Begin anew with the measurements of a trainer's log, as that of a checkpoint."""

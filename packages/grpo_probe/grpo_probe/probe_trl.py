@@ -121,7 +121,7 @@ class TrlProbe(TrainerCallback):
         plain = reward_kl == 0 or trainer.scale_rewards == "none"
         asked = "0, or advantages that are not scaled (scale_rewards='none')"
         require(plain, "reward_kl", asked, trainer.scale_rewards)
-        known(_optimiser_class(trainer))
+        checked_class(_optimiser_class(trainer))
         StiffnessProbe(list(trainer.model.parameters()), **options)
         self.options, self.reward_kl, self.strict, self.on_margin = options, reward_kl, strict, on_margin
         self.failed = 0
@@ -399,7 +399,7 @@ def optimiser(trainer: Any, parameters: Sequence[torch.Tensor]) -> Update:
     Raises ValueError for an optimiser that is not known, or an Adam without a second moment.
     """
     optimizer = _made(trainer) or trainer.create_optimizer()
-    adam = known(type(optimizer)) is not torch.optim.SGD
+    adam = checked_class(type(optimizer)) is not torch.optim.SGD
     args = trainer.args
     rates = [group["lr"] for group in optimizer.param_groups]
     top = max(rates) or args.learning_rate
@@ -434,7 +434,7 @@ def _interval(trainer: Any) -> int:
     return max(1, round(args.steps_per_generation * trainer.num_iterations / args.gradient_accumulation_steps))
 
 
-def known(kind: type) -> type:
+def checked_class(kind: type) -> type:
     """This class of optimiser; ValueError for one whose step the probe does not know (8-bit ones have Adam's name)."""
     name = f"{kind.__module__.split('.')[0]}.{kind.__name__}"
     require(kind in KNOWN, "optimizer", "SGD, Adam or AdamW of PyTorch", name)

@@ -13,7 +13,7 @@ _ANYWAY = frozenset({"loss", "train_loss", "train_runtime", "eval_loss", "eval_r
 
 @lru_cache(maxsize=2**15)
 def _is_metric(key: str) -> bool:
-    return aliases.canonical(key) in _ANYWAY or aliases.known(key)
+    return aliases.canonical(key) in _ANYWAY or aliases.is_known(key)
 
 
 @lru_cache(maxsize=2**15)

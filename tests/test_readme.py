@@ -72,7 +72,7 @@ def test_the_scores_are_those_of_the_half_that_was_not_looked_at(page):
         (one["found"], one["runs"], *(round(100 * x) for x in (one["share"], *one["interval"])))
         for one in (half["named"], half["accused"])
     )
-    sentence = "named {} of {} documented failures ({} % by repository, 95 % interval {} to {}) and accused ".format(
+    sentence = "named {} of {} documented failures ({} % by repository, 95 % interval {} to {}). It accused ".format(
         *named
     ) + "{} of {} healthy runs ({} % by repository, {} to {})".format(*accused)
     assert sentence in " ".join(text(page).split())

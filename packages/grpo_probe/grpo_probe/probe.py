@@ -1,7 +1,7 @@
 """Stiffness of a policy of any size, measured in PyTorch: the leading eigenvalue of minus the derivative of an update.
 
 Derived here. Let l [tokens] be the log-probabilities of the sampled tokens under the parameters theta, o those under
-the policy that sampled, g(l, o) the gradient by l of the trainer's own loss of one group, as the trainer applies it:
+the policy that sampled. g(l, o) is the gradient by l of the trainer's own loss of one group, as the trainer applies it:
 what the loss detaches (the ratio in CISPO and VESPO) still moves with l and o. J = dl/dtheta. The expected update and
 its two derivatives are
 

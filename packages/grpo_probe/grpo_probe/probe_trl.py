@@ -79,9 +79,9 @@ class TrlProbe(TrainerCallback):
       options: of `StiffnessProbe`.
 
     Raises:
-      ValueError: data without rows, weights in shards, an entropy bonus or a loss of
-        experts (of which the log-probabilities do not tell), a model without a gradient, an optimiser that is not
-        known, a TRL that lacks what the probe calls.
+      ValueError: data without rows; weights in shards; an entropy bonus or a loss of experts (of which the
+        log-probabilities do not tell); a model without a gradient; an unknown optimiser; a TRL that lacks what the
+        probe calls.
     """
 
     def __init__(

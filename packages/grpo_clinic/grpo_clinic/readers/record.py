@@ -153,8 +153,8 @@ class Curve:
     def in_unit(self, unit: str, refresh_interval: float | None = None) -> "Curve":
         """The same run with steps counted in `unit`, one rollout cycle being `refresh_interval` optimiser steps.
 
-        Raises ValueError if the unit of the log is unknown, or if a conversion is needed and no refresh interval
-        (K_ref of the trainer, optimiser steps per refresh, >= 1) is given.
+        Raises ValueError if the unit of the log is unknown. Also if a conversion needs the refresh interval (optimiser
+        steps per refresh, >= 1) and none is given.
         """
         _checks.choice("step_unit", unit, STEP_UNITS[:2])
         if unit == self.step_unit:

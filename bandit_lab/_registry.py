@@ -102,8 +102,8 @@ class Registry(Generic[T]):
         """The variant with these options.
 
         Raises:
-          ValueError: unknown name, unknown or missing option, an option that is not of its default's kind (number,
-            list of numbers, text, true or false), what the builder raises, or a variant that lacks what its kind needs.
+          ValueError: unknown name; unknown or missing option; an option that is not of its default's kind (number,
+            list of numbers, text, true or false); what the builder raises; a variant that lacks what its kind needs.
             Of a variant from outside the package also whatever else its builder raises.
         """
         defaults = self.defaults(name)

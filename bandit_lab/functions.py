@@ -202,8 +202,8 @@ def sweep(
       ValueError: as `predict`.
 
     Example:
-      >>> found = sweep(sweep={"refresh_interval": [1, 2]}, momentum=0, dynamics="mean_field")
-      >>> [row["exact"] > row["leading_order"] for row in found.threshold]
+      >>> swept = sweep(sweep={"refresh_interval": [1, 2]}, momentum=0, dynamics="mean_field")
+      >>> [row["exact"] > row["leading_order"] for row in swept.threshold]
       [True, True]
     """
     return _called(Sweep, "sweep", {**locals(), "pictures": pictures and run_dir is not None})
@@ -233,7 +233,7 @@ def reproduce(
       ValueError: as `predict`.
 
     Example:
-      >>> reproduce("two_detectors").claims[0]["holds"]  # doctest: +SKIP
+      >>> reproduce("temperature", quality="paper", numbers="figures").claims[0]["holds"]
       True
     """
     return _called(Reproduction, "reproduce", {**locals(), "figures": list(figures) or "all"})
@@ -265,7 +265,7 @@ def check(
       ValueError: as `predict`.
 
     Example:
-      >>> check(advantage="rloo").failed  # doctest: +SKIP
+      >>> check(advantage="rloo").failed
       0
     """
     return _called(Conformance, "check", {**locals()})

@@ -80,6 +80,10 @@ class StiffnessProbe:
 
     Raises:
       ValueError: no parameter that requires a gradient, no groups, an unknown method.
+
+    Example:
+      >>> StiffnessProbe(torch.nn.Linear(4, 5).parameters(), products=12).size
+      25
     """
 
     def __init__(

@@ -58,6 +58,11 @@ class Monitor:
 
     Raises:
         ValueError: for numbers out of range.
+
+    Example:
+        >>> monitor = Monitor()
+        >>> [alarm.failure for step in range(5) for alarm in monitor.update(step, reward=float("nan"))]
+        ['diverging']
     """
 
     def __init__(

@@ -8,7 +8,7 @@ Array = jax.Array
 
 
 class Outcome(IntEnum):
-    """What became of one run. A diverged run is a result, not an exception; `text` says what each code means."""
+    """The outcome of one run. A diverged run is a result, not an exception; `text` says what each code means."""
 
     UNDECIDED = 0
     CONVERGED = 1

@@ -49,7 +49,7 @@ Axis = Sequence[float] | Mapping[str, Any]
 
 
 class Prediction(Result):
-    """What `predict` reports; `to_dict()` is the content of `summary.json`. With `stiffness=` those of a run alone:
+    """The result of `predict`; `to_dict()` is the content of `summary.json`. With `stiffness=` those of a run alone:
     verdict, oscillator, regime, thresholds, margin and stationary_std.
     """
 
@@ -74,7 +74,7 @@ class Prediction(Result):
 
 
 class Sweep(Result):
-    """What `sweep` finds. `data` is the grid with named dimensions and units, `plot()` the diagram."""
+    """The result of `sweep`. `data` is the grid with named dimensions and units, `plot()` the diagram."""
 
     axes: dict[str, Any]
     drift: list[str]
@@ -91,13 +91,13 @@ class Sweep(Result):
 
 
 class Reproduction(Result):
-    """What `reproduce` finds: `claims`, a row each."""
+    """The result of `reproduce`: `claims`, a row each."""
 
     claims: list[dict[str, Any]]
 
 
 class Conformance(Result):
-    """What `check` finds: a row per question, and how many `failed`."""
+    """The result of `check`: a row per question, and how many `failed`."""
 
     checks: list[dict[str, Any]]
     failed: int

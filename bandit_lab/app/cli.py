@@ -131,7 +131,7 @@ class _Job:
             say(str(self.folder))
 
     def _task(self, config: Any) -> None:
-        """What Hydra calls for each run. Errors are kept, so that Hydra prints nothing of its own.
+        """Hydra calls this for each run. Errors are kept, so that Hydra prints nothing of its own.
 
         Where a launcher took the run to another process, they go back through Hydra.
         """

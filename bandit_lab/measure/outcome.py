@@ -78,5 +78,5 @@ def sampled_boundary(learning_rates: np.ndarray, lost: np.ndarray) -> np.ndarray
 
 
 def count_outcomes(codes: np.ndarray) -> dict[str, int]:
-    """How many runs ended in each outcome, by its label."""
+    """Number of runs that ended in each outcome, by its label."""
     return {outcome.label: int(np.sum(codes == outcome)) for outcome in Outcome}

@@ -31,7 +31,7 @@ class Work(Protocol):
 
     @property
     def size(self) -> float:
-        """How much work it is, to compare it with others of its kind."""
+        """Amount of work, to compare it with others of its kind."""
         ...
 
     def identity(self) -> dict[str, Any]:

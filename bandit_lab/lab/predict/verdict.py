@@ -224,7 +224,7 @@ def _advice(point: OperatingPoint, statements: Statements) -> str:
 
 
 def _way_back(point: OperatingPoint) -> str:
-    """What makes an unstable setting stable."""
+    """The change that makes an unstable setting stable."""
     rate, interval, exact = point.hyper.learning_rate, point.hyper.refresh_interval, point.exact.value
     first = point.intervals.islands[0][0] if point.intervals.islands else None
     ways = [f"learning_rate below {number(exact)}"] if exact and exact < rate else []

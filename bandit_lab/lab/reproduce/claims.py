@@ -56,7 +56,7 @@ def finding(loaded: Loaded, rows: Sequence[ClaimRow]) -> str:
 
 
 def failed(rows: Sequence[ClaimRow]) -> str:
-    """How many predictions do not hold, as it stands above the picture; empty if all hold."""
+    """The number of failed predictions, as it stands above the picture; empty if all hold."""
     count = sum(not row["holds"] for row in rows)
     return f"\u2717 {count} of {len(rows)} predictions failed" if count else ""
 
@@ -115,7 +115,7 @@ def tally(rows: list[ClaimRow]) -> str:
 
 
 def doubts(one: ClaimRow) -> str:
-    """What could have made a claim fail, and what weakens it."""
+    """Reasons that could have made a claim fail, and that weaken it."""
     parts = [one.get("fails_if") or "not stated"]
     parts += [f"follows from {one['follows']}"] if one.get("follows") else []
     parts += [f"post hoc: {one['post_hoc']}"] if one.get("post_hoc") else []

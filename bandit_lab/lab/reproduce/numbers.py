@@ -48,7 +48,7 @@ def _text(value: Any) -> str:
 
 
 def from_csv(text: str) -> "tuple[xarray.Dataset, xarray.Dataset]":
-    """What was predicted and what was measured, of the text of `as_csv`: ten digits, and of attributes the units alone.
+    """(predicted, measured) from the text of `as_csv`: ten digits, and of attributes the units alone.
 
     Coordinates that count from 0 are left out. Of coordinates without a dimension of their name, those of text are
     coordinates again, the others variables.

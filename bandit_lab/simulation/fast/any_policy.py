@@ -77,7 +77,7 @@ def _log_policy(job: Job, theta: Array) -> Array:
 
 @jax.custom_vjp
 def _log_softmax(logits: Array) -> Array:
-    """Of logits [..., n, L], over n."""
+    """Log-softmax of logits [..., n, L] over n."""
     return _softmax(logits)[0]
 
 

@@ -252,7 +252,7 @@ def _along(operator: Operator, pairs: Pairs, chosen: np.ndarray | None = None) -
 
 
 def standard_error(each: np.ndarray, prompts: np.ndarray) -> float:
-    """Of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups.
+    """Error of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups.
 
     A covariance of n independent normal numbers varies by 1/(n - 1); its n terms seem to by (n - 2)/(n - 1)^2. Hence
     n - 2 where a prompt's groups are centred on each other (`Operator.mean_of`).

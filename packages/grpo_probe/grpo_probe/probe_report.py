@@ -46,7 +46,7 @@ class Measured(NamedTuple):
 
     @classmethod
     def of(cls, step: int, margin: Margin) -> Self:
-        """What is shown of a margin."""
+        """The row of a margin."""
         k, along = margin.stiffness, margin.stiffness.critical
         rest = (k.fresh, k.stale, margin.loop.learning_rate, margin.verdict, math.nan if along is None else along)
         return cls(step, k.value, k.standard_error, math.nan if along is not None else margin.used, *rest)
@@ -66,7 +66,7 @@ class Measured(NamedTuple):
 
 @dataclass
 class ProbeReport:
-    """All measurements of a run, and what is told of them. lines: what was said besides. settings: of the run."""
+    """All measurements of a run, and their report. lines: the printed lines. settings: of the run."""
 
     settings: Mapping[str, Any]
     measured: list[Measured] = field(default_factory=list)
@@ -93,7 +93,7 @@ class ProbeReport:
         page.write(folder / NUMBERS, json.dumps(self.numbers(state), indent=1, default=str) + "\n")
 
     def numbers(self, state: str) -> dict[str, Any]:
-        """What the page says, as numbers; what is not known is null."""
+        """The page's numbers; unknown ones are null."""
         numbers: dict[str, Any] = plain(
             {
                 "verdict": self.last.verdict if self.last else "not measured",

@@ -197,7 +197,7 @@ class TrlProbe(TrainerCallback):
             self._say(f"no report is written any more, {one_line(error)}; training goes on")
 
     def _settings(self) -> dict[str, Any]:
-        """What a reader of the report has to know of the run and of the probe."""
+        """Settings of the run and of the probe, for the report."""
         args = self.trainer.args
         return {
             "optimiser": _optimiser_class(self.trainer).__name__,
@@ -451,7 +451,7 @@ def _made(trainer: Any) -> Any:
 
 
 def _optimiser_class(trainer: Any) -> type:
-    """That of the optimiser which the trainer has, or will make."""
+    """The class of the optimiser that the trainer has, or will make."""
     if (optimizer := _made(trainer)) is not None:
         return type(optimizer)
     choice = trainer.optimizer_cls_and_kwargs or trainer.get_optimizer_cls_and_kwargs(trainer.args, trainer.model)

@@ -93,7 +93,7 @@ def _check_there(key: str, path: str) -> None:
 
 
 def _pasted(settings: LogSettings) -> list[Log]:
-    """What stands on standard input, up to its end."""
+    """The text on standard input, up to its end."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pasted"
         path.write_bytes(sys.stdin.buffer.read(limits.MAX_PIPED_BYTES))

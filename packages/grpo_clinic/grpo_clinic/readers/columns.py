@@ -74,7 +74,7 @@ def series_of(step: Floats, value: Floats, rows: RowMask, key: str, *, thin: boo
 
 
 def unit_of(step_key: str, framework: str, options: ReadOptions) -> StepUnit:
-    """What one step of the log is: as told, as the step key's name says, or as the trainer documents."""
+    """The unit of one step: as given, as the step key's name says, or as the trainer documents."""
     if options.step_unit is not None:
         return cast(StepUnit, UNITS[options.step_unit])
     named = aliases.KEY_UNIT.get(aliases.canonical(step_key))

@@ -76,7 +76,7 @@ class RewardScale:
 
     @property
     def text(self) -> str:
-        """How much the two numbers can be trusted."""
+        """A remark on how far the two numbers can be trusted."""
         origin = "given" if self.given else "estimated from the log; the true range may be wider"
         return f"reward scale {self.low:g} to {self.high:g} ({origin})"
 
@@ -125,7 +125,7 @@ class Curve:
 
     @property
     def leading(self) -> Series:
-        """What the run's steps are read off: its reward, or the first quantity of a log without one."""
+        """The series that gives the run's steps: its reward, or the first quantity of a log without one."""
         return self.reward_series if self.reward.size else next(iter(self.series.values()))
 
     @property

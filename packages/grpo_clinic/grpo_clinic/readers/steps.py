@@ -18,7 +18,7 @@ from grpo_clinic.readers.table import LogTable
 
 @dataclass
 class Clues:
-    """What the text around the rows tells: progress bars (last value per total), stated total, damaged rows."""
+    """Clues in the text around the rows: progress bars (last value per total), stated total, damaged rows."""
 
     damaged: int = 0
     stated_total: int = 0

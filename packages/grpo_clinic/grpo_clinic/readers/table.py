@@ -120,7 +120,7 @@ class LogTable:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a reader hands over: one table per run, the format's name and what it had to say."""
+    """The result of a reader: one table per run, the format's name, and notes."""
 
     format: str
     tables: dict[str, LogTable]

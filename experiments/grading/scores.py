@@ -2,9 +2,9 @@
 
 Sizes are read off a run's hidden state (`conf/benchmark/effects.yaml`). A finding is graded `failure` or `note` from
 what the log shows. Do the grades say what became of the run? They are counted against the true reward, which no
-diagnostic sees. Beside how many get each grade stands what such runs lack at the end of the largest true reward, and
-how often, of a run graded failure and one graded note, the former lacks more (1/2 by chance). There is no threshold in
-it, and no grade was tuned on it.
+diagnostic sees. Beside each grade's count stands what such runs lack at the end of the largest true reward. Of a run graded failure and
+one graded note, how often does the former lack more (1/2 by chance)? There is no threshold in it, and no grade was
+tuned on it.
 """
 
 from collections.abc import Sequence
@@ -21,8 +21,8 @@ from experiments.shared.sick_runs.simulate import Simulated
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """One run: the `sizes` of its failures, their labels (`absent`, `weak`, `present`), and the failures in the
-    verdict `named`, of which `harmful` are those graded as more than a note. `planted_healthy`: by the recipe of
+    """One run: the `sizes` of its failures, and their labels (`absent`, `weak`, `present`). `named`: the failures in
+    the verdict. `harmful`: those graded as more than a note. `planted_healthy`: by the recipe of
     healthy runs. `lacking`: share of the largest true reward that it lacks at the end."""
 
     sizes: dict[str, float]

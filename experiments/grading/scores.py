@@ -2,9 +2,9 @@
 
 Sizes are read off a run's hidden state (`conf/benchmark/effects.yaml`). A finding is graded `failure` or `note` from
 what the log shows. Do the grades say what became of the run? They are counted against the true reward, which no
-diagnostic sees. Beside each grade's count stands what such runs lack at the end of the largest true reward. Of a run graded failure and
-one graded note, how often does the former lack more (1/2 by chance)? There is no threshold in it, and no grade was
-tuned on it.
+diagnostic sees. Beside each grade's count stands what such runs lack at the end of the largest true reward. Of a run
+graded failure and one graded note, how often does the former lack more (1/2 by chance)? There is no threshold in it,
+and no grade was tuned on it.
 """
 
 from collections.abc import Sequence

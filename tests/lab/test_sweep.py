@@ -166,14 +166,14 @@ def test_windows_beyond_the_threshold_are_named():
     whole grid, growth as measured has the sign; planted, a window dropped and ends swapped fail."""
     rule, bandit = Root(), k_arm((0.9, 0.1, 0.1))
     grid = {"refresh_interval": [4, 8, 16], "learning_rate": {"start": 0.1, "stop": 34.0, "num": 48}}
-    found = bl.sweep(estimator=rule, bandit=bandit, dynamics="mean_field", momentum=0.9, sweep=grid)
-    windows = {row["refresh_interval"]: row["stable_again"] for row in found.threshold}
+    swept = bl.sweep(estimator=rule, bandit=bandit, dynamics="mean_field", momentum=0.9, sweep=grid)
+    windows = {row["refresh_interval"]: row["stable_again"] for row in swept.threshold}
     assert [len(windows[n]) for n in (4, 8, 16)] == [0, 1, 2]  # a third at 16, 21.1 to 21.7, lies within a step
     one = learner(bandit=bandit, estimator=rule)
     point = measure.find_fixed_point(one, "mean_field", 1.0)
     linear, direction = linearise(one, "mean_field", 1.0, point), measure.generic_direction(point.basis)
-    for n, exact, growth in zip((4, 8, 16), found.threshold, found.data.growth_rate.squeeze().values, strict=True):
-        rates, loop = found.data.learning_rate.values, linear.loop(0.9, n)
+    for n, exact, growth in zip((4, 8, 16), swept.threshold, swept.data.growth_rate.squeeze().values, strict=True):
+        rates, loop = swept.data.learning_rate.values, linear.loop(0.9, n)
 
         def radius(rate: float, loop=loop) -> float:
             return float(abs(loop.multipliers(rate)[0]))
@@ -187,9 +187,9 @@ def test_windows_beyond_the_threshold_are_named():
         inside = np.any([(rates > low) & (rates < high) for low, high in windows[n]] or [[False]], axis=0)
         beyond = rates > exact["exact"]
         np.testing.assert_array_equal(growth[beyond] < 0, np.broadcast_to(inside, rates.shape)[beyond])
-        stored = found.data.stable_again.sel(refresh_interval=n).values.ravel()
+        stored = swept.data.stable_again.sel(refresh_interval=n).values.ravel()
         np.testing.assert_array_equal(stored[~np.isnan(stored)], np.ravel(windows[n]))
-    assert "N = 8: stable again from 7.99 to 16.3 (learning rate), beyond the threshold" in found.shown
+    assert "N = 8: stable again from 7.99 to 16.3 (learning rate), beyond the threshold" in swept.shown
 
 
 def test_no_window_is_named_where_stability_does_not_come_back(run):

@@ -173,6 +173,7 @@ def _chunk_shape(plan: SweepPlan, steps: int, cells: int, seeds: int) -> tuple[i
 
 
 def span(name: str, values: np.ndarray) -> str:
+    """`name value`, or `name lowest..highest` where values [n] differ."""
     low, high = np.min(values), np.max(values)
     return f"{name} {low:.4g}" if low == high else f"{name} {low:.4g}..{high:.4g}"
 

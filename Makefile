@@ -44,7 +44,7 @@ mutate: $(READY)  ## small defects planted at random in a copy, a night: which t
 lock: $(READY)  ## requirements.lock anew: the newest versions that pyproject.toml allows, for every supported Python
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-header --no-annotate \
-	    --extra dev --extra docs --extra browser --output-file requirements.lock pyproject.toml
+	    --extra dev --extra docs --output-file requirements.lock pyproject.toml
 
 lint: $(READY)  ## linter, formatter check, types, import contracts
 	$(BIN)/ruff check .
@@ -90,14 +90,6 @@ $(READY): pyproject.toml requirements.lock packages/grpo_clinic/pyproject.toml p
 $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[docs]'
 	touch $(VENV)/.docs
-
-# Playwright drives the system's Chromium and downloads none. Where Debian's package is missing and can be had, it is.
-$(VENV)/.browser: $(READY)
-	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[browser]'
-	{ command -v chromium || command -v chromium-browser || command -v google-chrome || { test "$$(id -u)" = 0 && \
-	    timeout 300 sh -c 'apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium'; }; } >/dev/null 2>&1 || \
-	    echo "no Chromium on this machine and none to be had: tests of the page in a browser are skipped"
-	touch $(VENV)/.browser
 
 # PyTorch comes with its CUDA libraries wherever the index has no wheel for the CPU alone. The network may be slow. Most of
 # its modules are never imported, and need not be compiled.

@@ -136,7 +136,7 @@ def choice(name: str, value: Any, choices: Sequence[str] | Iterable[str]) -> str
 
 
 def attempt(method: str, expected: str, call: Callable[[], T]) -> T:
-    """What `call` gives. Raises ValueError for whatever it raises."""
+    """The value of `call`. Raises ValueError for whatever it raises."""
     try:
         return call()
     except Exception as error:

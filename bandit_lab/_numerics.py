@@ -1,8 +1,8 @@
 """Array arithmetic that every room shares: what is computed once, elementary functions, sums, rows of a table.
 
 `materialize`: XLA:CPU copies every cheap elementwise producer into each of its consumers, and drops
-`optimization_barrier` before it fuses. A reduction is never copied. This one, over a dummy axis whose second slice is
-the neutral element, is folded away by LLVM, so that nothing but the memory write remains.
+`optimization_barrier` before it fuses. A reduction is never copied. This one runs over a dummy axis whose second slice
+is the neutral element. LLVM folds it away, and only the memory write remains.
 
 `exp`, `log`, `log1p`: of float32 in half the instructions of XLA's or fewer; other types take the usual ones.
 

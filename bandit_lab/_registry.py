@@ -95,15 +95,15 @@ class Registry(Generic[T]):
         return {key: p.default for key, p in parameters if p.kind in named and key not in self.given}
 
     def option(self, name: str, key: str) -> str:
-        """How errors and settings name an option: one variant is chosen; those with `given` arguments are all used."""
+        """The name of an option: one variant is chosen; those with `given` arguments are all used."""
         return f"{self.kind}.{name}.{key}" if self.given else f"{self.kind}.{key}"
 
     def build(self, name: str, options: Mapping[str, Any]) -> T:
         """The variant with these options.
 
         Raises:
-          ValueError: unknown name, unknown or missing option, an option that is not of its default's kind (number,
-            list of numbers, text, true or false), what the builder raises, or a variant that lacks what its kind needs.
+          ValueError: unknown name; unknown or missing option; an option that is not of its default's kind (number,
+            list of numbers, text, true or false); what the builder raises; a variant that lacks what its kind needs.
             Of a variant from outside the package also whatever else its builder raises.
         """
         defaults = self.defaults(name)
@@ -128,7 +128,7 @@ class Registry(Generic[T]):
         return variant
 
     def _made(self, name: str, options: Mapping[str, Any]) -> T:
-        """What the builder makes. Errors of a user's builder get their place, unless they are lines like ours."""
+        """The built variant. Errors of a user's builder get their place, unless they are lines like ours."""
         try:
             return self[name](**options)
         except Exception as error:

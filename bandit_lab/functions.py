@@ -49,7 +49,7 @@ Axis = Sequence[float] | Mapping[str, Any]
 
 
 class Prediction(Result):
-    """What `predict` reports; `to_dict()` is the content of `summary.json`. With `stiffness=` those of a run alone:
+    """The result of `predict`; `to_dict()` is the content of `summary.json`. With `stiffness=` those of a run alone:
     verdict, oscillator, regime, thresholds, margin and stationary_std.
     """
 
@@ -74,7 +74,7 @@ class Prediction(Result):
 
 
 class Sweep(Result):
-    """What `sweep` finds. `data` is the grid with named dimensions and units, `plot()` the diagram."""
+    """The result of `sweep`. `data` is the grid with named dimensions and units, `plot()` the diagram."""
 
     axes: dict[str, Any]
     drift: list[str]
@@ -91,13 +91,13 @@ class Sweep(Result):
 
 
 class Reproduction(Result):
-    """What `reproduce` finds: `claims`, a row each."""
+    """The result of `reproduce`: `claims`, a row each."""
 
     claims: list[dict[str, Any]]
 
 
 class Conformance(Result):
-    """What `check` finds: a row per question, and how many `failed`."""
+    """The result of `check`: a row per question, and how many `failed`."""
 
     checks: list[dict[str, Any]]
     failed: int
@@ -202,8 +202,8 @@ def sweep(
       ValueError: as `predict`.
 
     Example:
-      >>> found = sweep(sweep={"refresh_interval": [1, 2]}, momentum=0, dynamics="mean_field")
-      >>> [row["exact"] > row["leading_order"] for row in found.threshold]
+      >>> swept = sweep(sweep={"refresh_interval": [1, 2]}, momentum=0, dynamics="mean_field")
+      >>> [row["exact"] > row["leading_order"] for row in swept.threshold]
       [True, True]
     """
     return _called(Sweep, "sweep", {**locals(), "pictures": pictures and run_dir is not None})
@@ -233,7 +233,7 @@ def reproduce(
       ValueError: as `predict`.
 
     Example:
-      >>> reproduce("two_detectors").claims[0]["holds"]  # doctest: +SKIP
+      >>> reproduce("temperature", quality="paper", numbers="figures").claims[0]["holds"]
       True
     """
     return _called(Reproduction, "reproduce", {**locals(), "figures": list(figures) or "all"})
@@ -265,7 +265,7 @@ def check(
       ValueError: as `predict`.
 
     Example:
-      >>> check(advantage="rloo").failed  # doctest: +SKIP
+      >>> check(advantage="rloo").failed
       0
     """
     return _called(Conformance, "check", {**locals()})
@@ -370,7 +370,7 @@ def explore(
     given["open"] = open and run_dir is not None
     with _working(given) as stack:
         plan = command.prepare(*_settings("explore", given, stack))
-        page = command.made(plan)
+        page = command.build_map(plan)
         if run_dir is not None:
             command.write(plan, page)
         return page

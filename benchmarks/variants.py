@@ -7,8 +7,8 @@
 
 A bandit other than the workload's own is compared with a softmax over as many arms, one logit each: X K arms in all.
 NumPy is the plain rule too, on that softmax: most rules would cost it more. A bandit with a policy of its own is also
-compared with that `log_policy` and its pull-back, which an update cannot do without: where these cost more than all the
-rest, as a network's do, NumPy with a softmax does other work, and this is the ratio that tells what the engine adds.
+compared with that `log_policy` and its pull-back, which an update cannot do without. Where these cost more than all the
+rest, as a network's do, NumPy with a softmax does other work. Then this ratio tells what the engine adds.
 What is out of reach is said too: the share of the machine's matrix products that `log_policy` and its pull-back would
 fill at `GOAL` times the speed of NumPy.
 """

@@ -246,34 +246,21 @@ def trained(setting: Setting) -> str:
 
 
 def draw(figure: Figure, results: Results) -> None:
-    """Gains, speed by stage, curvature, equal budget."""
-    a, b, c, d, e, f = sheet.panels(figure, 6, height=6.6, across=2)
+    """Gains, speed by stage, equal budget."""
+    a, b, c, d = sheet.panels(figure, 4, height=7.6)
     predicted, measured = results.predicted, results.measured
     ends = np.array([2.0, float(np.nanmax(measured.gain)) + 0.1])
-    points: s.Look = {"fmt": "o", "color": s.BLACK, "markersize": 2.2, "elinewidth": 0.6, "markeredgewidth": 0.5}
-    gains = (a, predicted.gain, "gain of the mean flow", s.EXACT), (b, 1 / measured.mean_std, "1/mean std", s.LAW)
-    for panel, x, name, line in gains:
-        panel.errorbar(x, measured.gain, measured.gain_error, **points)
-        panel.plot(ends, ends, **line)
-        panel.set(xlabel=name, ylabel="gain: time without\n/ time with std")
-    a.set_title("The mean flow predicts it", fontsize=7)
-    b.set_title("\u2717 1/std does not", fontsize=7, color=s.VERMILION)
-    _draw_stages(c, predicted, measured)
-    _draw_curvature(d, predicted, measured)
-    _draw_budget(e, results, 0)
-    _draw_budget(f, results, -1)
-
-
-def _draw_curvature(panel: Axes, predicted: xarray.Dataset, measured: xarray.Dataset) -> None:
-    success = np.linspace(0.001, 0.999, 400)
-    constant, std = float(predicted.curvature_constant), np.sqrt(success * (1 - success))
-    panel.plot(std, constant * np.abs(std**2 * (1 - 2 * success)), **s.EXACT)
-    panel.plot([0, 0.5], [0, constant / 8], **s.LAW)
-    seen = np.sqrt(measured.success * (1 - measured.success))
-    panel.plot(seen, np.abs(measured.curvature), **s.MEASURED | {"markersize": 2.5})
-    sheet.small_note(panel, 0.03, 0.97, "dashed: bound", va="top")
-    panel.set(xlabel="std [reward]", ylabel="|curvature| [1/logit$^2$]")
-    panel.set_title("Curvature leaves its\nbound near 1/2", fontsize=7)
+    a.plot(ends, ends, **s.EXACT | {"color": s.BLACK})
+    named = (predicted.gain, "mean flow", s.BLUE, "o"), (1 / measured.mean_std, "\u2717 1/mean std", s.VERMILION, "s")
+    for i, (x, name, color, marker) in enumerate(named):
+        points: s.Look = {"fmt": marker, "color": color, "markersize": 2.5, "elinewidth": 0.6}
+        a.errorbar(x, measured.gain, measured.gain_error, **points)
+        sheet.note(a, 0.97, 0.16 - 0.12 * i, name, color=color, ha="right")
+    a.set(xlabel="predicted gain", ylabel="gain: time without\n/ time with std")
+    a.set_title("The mean flow predicts the gain, 1/std does not")
+    _draw_stages(b, predicted, measured)
+    _draw_budget(c, results, 0)
+    _draw_budget(d, results, -1)
 
 
 def _draw_stages(panel: Axes, predicted: xarray.Dataset, measured: xarray.Dataset) -> None:
@@ -282,11 +269,11 @@ def _draw_stages(panel: Axes, predicted: xarray.Dataset, measured: xarray.Datase
         panel.plot(line.stage, line.speed_ratio, color=color)
         look: dict[str, Any] = {"color": color, "marker": marker, "markersize": 3, "markerfacecolor": "white"}
         panel.errorbar(seen.stage, seen.speed_ratio, seen.speed_ratio_error, linestyle="none", elinewidth=0.6, **look)
-        sheet.small_note(panel, 0.02, 1.0 - 0.11 * i, f"overlap {float(seen.overlap):g}", color=color, va="top")
+        sheet.note(panel, 0.02, 1.0 - 0.12 * i, f"overlap {float(seen.overlap):g}", color=color, va="top")
     panel.axhline(2.0, **s.LAW | {"linewidth": 0.8})
-    sheet.small_note(panel, 0.03, 0.02, "dashed: 1/largest std")
+    sheet.note(panel, 0.03, 0.02, "dashed: 1/largest std")
     panel.set(ylim=(1.5, None), xlabel="share of the way to 90 %", ylabel="speed with / without std")
-    panel.set_title("Overlapping prompts lose\nthe gain in the middle", fontsize=7)
+    panel.set_title("Overlapping prompts lose the gain in the middle")
 
 
 def _draw_budget(panel: Axes, results: Results, condition: int) -> None:
@@ -296,12 +283,11 @@ def _draw_budget(panel: Axes, results: Results, condition: int) -> None:
         color, marker, name = looks[float(power)]
         curve = results.measured.final.sel(power=power).isel(condition=condition)
         panel.plot(curve.rate, curve, "-", marker=marker, color=color, markersize=2.8, linewidth=1)
-        sheet.small_note(panel, 0.5, 0.04 + 0.1 * i, name, color=color, ha="center")
+        sheet.note(panel, 0.5, 0.04 + 0.12 * i, name, color=color, ha="center")
     where = "Orthogonal prompts" if condition == 0 else f"Overlap {fair.overlap[condition]:g}, conflict"
-    panel.set_title(f"{where}:\nequal at the best rates", fontsize=7)
-    panel.set(xscale="log", ylabel="reward, equal budget")
-    panel.set_xlabel("learning rate\n[logits / unit gradient]", fontsize=7)
-    sheet.ticks_at(panel.xaxis, results.setting.fair.rates[::2])
+    panel.set_title(f"{where}: equal at the best rates")
+    panel.set(xscale="log", xlabel="learning rate [logits / unit gradient]", ylabel="reward, equal budget")
+    sheet.ticks_at(panel.xaxis, results.setting.fair.rates)
 
 
 # Table below the claims.

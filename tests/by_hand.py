@@ -152,19 +152,19 @@ def likeliest(enough):
     """The likeliest arms, one after the other, until `enough` says so of what has been taken."""
 
     def law(policy, option):
-        kept = np.zeros_like(policy)
+        shares = np.zeros_like(policy)
         for place in np.ndindex(policy.shape[:-1]):
             for arm in sorted(range(policy.shape[-1]), key=lambda k: (-policy[place][k], k)):
-                if enough(kept[place], option):
+                if enough(shares[place], option):
                     break
-                kept[place][arm] = policy[place][arm]
-        return normalised(kept)
+                shares[place][arm] = policy[place][arm]
+        return normalised(shares)
 
     return law
 
 
-NUCLEUS = likeliest(lambda kept, p: kept.sum() >= p)
-FEW = likeliest(lambda kept, k: np.count_nonzero(kept) >= k)
+NUCLEUS = likeliest(lambda shares, p: shares.sum() >= p)
+FEW = likeliest(lambda shares, k: np.count_nonzero(shares) >= k)
 
 
 def static_noise(policy, noise=None, std=0.5, seed=0):
@@ -397,11 +397,11 @@ def objective(setting, theta, old, batch, kl_weight):
     for x, arms, a, share in zip(batch.context, batch.arms, batch.advantage, batch.share, strict=True):
         a = a * weight[..., x, arms]  # >= 0: no sign of an advantage changes
         tokens, before = new[..., x, arms], acting[..., x, arms]
-        found = ESTIMATORS[setting.estimator](tokens, before, a, share, **setting.of("estimator"))
+        value = ESTIMATORS[setting.estimator](tokens, before, a, share, **setting.of("estimator"))
         if setting.kl_estimator in SAMPLED_KL:
             apart = tokens.sum(axis=-2) - setting.log_reference[x, arms]
-            found = found - kl_weight * np.sum(share * SAMPLED_KL[setting.kl_estimator](apart), axis=-1)
-        total = total + found / len(batch.context)
+            value = value - kl_weight * np.sum(share * SAMPLED_KL[setting.kl_estimator](apart), axis=-1)
+        total = total + value / len(batch.context)
     if setting.kl_estimator in EXACT_KL:
         total = total - kl_weight * np.mean(EXACT_KL[setting.kl_estimator](log_policy, setting.log_reference), axis=-1)
     entropy = -np.mean(np.sum(np.exp(log_policy) * log_policy, axis=-1), axis=-1)
@@ -467,11 +467,11 @@ def every_run(setting, start, steps, eta, mu, interval, kl_weight):
             for i, batch in enumerate(batches):
                 rows = np.flatnonzero(last == i) if again else np.arange(len(weight))
                 g = gradient(setting, past[t][rows], old[rows], batch, kl_weight)
-                kept = tuple(m[rows] for m in memory)
+                state = tuple(m[rows] for m in memory)
                 step = OPTIMIZERS[setting.optimizer]
-                change, kept = step(g, past[t][rows], kept, t + 1, eta, mu, **setting.of("optimizer"))
+                change, state = step(g, past[t][rows], state, t + 1, eta, mu, **setting.of("optimizer"))
                 left = weight[rows] * c * (1.0 if again else chance[rows, i])
-                parts.append((rows, past[t][rows] + change, kept, left, np.full(len(rows), i)))
+                parts.append((rows, past[t][rows] + change, state, left, np.full(len(rows), i)))
         rows = np.concatenate([part[0] for part in parts])
         past = [before[rows] for before in past] + [np.concatenate([part[1] for part in parts])]
         memory = tuple(np.concatenate(each) for each in zip(*(part[2] for part in parts), strict=True))

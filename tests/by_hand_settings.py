@@ -111,6 +111,6 @@ def learner(bandit, **rules):
     assert set(options) <= set(rules), "options of a variant that is not named"
     for kind in set(rules) & set(REGISTRIES):
         chosen = options.get(kind, {})
-        made = Optimizer if kind == "optimizer" else REGISTRIES[kind].build
-        rules[kind] = made(rules[kind], tuple(chosen.items()) if kind == "optimizer" else chosen)
+        build = Optimizer if kind == "optimizer" else REGISTRIES[kind].build
+        rules[kind] = build(rules[kind], tuple(chosen.items()) if kind == "optimizer" else chosen)
     return Learner(BANDITS[bandit], **rules)

@@ -10,9 +10,9 @@ def composed(command: str, *arguments: str) -> Any:
     """The configuration that these arguments give."""
     overrides = _overrides(command, list(arguments))
     plugins.load_for_hydra(overrides)
-    found: list[Any] = []
-    _with_hydra(command, overrides, found.append)
-    return found[0]
+    classes: list[Any] = []
+    _with_hydra(command, overrides, classes.append)
+    return classes[0]
 
 
 def settings(command: str, *arguments: str) -> tuple[Any, frozenset[str]]:

@@ -82,8 +82,8 @@ def pytest_collection_finish():
 
 def memory_maps() -> int:
     """How many maps this process has of the 65,530 that Linux gives each: a compiled program takes several."""
-    told = Path("/proc/self/maps")
-    return told.read_bytes().count(b"\n") if told.exists() else MOST_MAPS
+    listing = Path("/proc/self/maps")
+    return listing.read_bytes().count(b"\n") if listing.exists() else MOST_MAPS
 
 
 MOST_MAPS = 16_000

@@ -41,34 +41,34 @@ KEPT = frozenset(
 
 def costs(lines: Iterable[str]) -> dict[str, dict[str, float]]:
     """Seconds by statement and case, the least of several runs."""
-    found: dict[str, dict[str, float]] = defaultdict(dict)
+    costs_of: dict[str, dict[str, float]] = defaultdict(dict)
     for line in lines:
         seconds, _, node = line.rstrip("\n").partition("\t")
         name, _, case = node.removeprefix("tests/").partition("[")
         case = case.removesuffix("]")
-        found[name][case] = min(float(seconds), found[name].get(case, float("inf")))
-    return found
+        costs_of[name][case] = min(float(seconds), costs_of[name].get(case, float("inf")))
+    return costs_of
 
 
 def cheapest(cases: dict[str, float]) -> tuple[str, ...]:
     """Cases that cost no more than `MOST` together."""
-    kept, total = [], 0.0
+    cheap, total = [], 0.0
     for case, cost in sorted(cases.items(), key=lambda item: item[1]):
         total += cost
         if case and total <= MOST:
-            kept.append(case)
-    return tuple(kept)
+            cheap.append(case)
+    return tuple(cheap)
 
 
-def costly(found: dict[str, dict[str, float]]) -> dict[str, tuple[str, ...]]:
+def costly(seconds: dict[str, dict[str, float]]) -> dict[str, tuple[str, ...]]:
     """Statements that cost too much, with the cases that stay."""
     files: dict[str, list[str]] = defaultdict(list)
-    for name in sorted(found, key=lambda name: sum(found[name].values())):
+    for name in sorted(seconds, key=lambda name: sum(seconds[name].values())):
         files[name.partition("::")[0]].append(name)
     stay = KEPT | {names[0] for names in files.values()}
     return {
         name: cheapest(cases)
-        for name, cases in sorted(found.items())
+        for name, cases in sorted(seconds.items())
         if name not in stay and sum(cases.values()) > MOST
     }
 

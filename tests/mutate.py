@@ -94,7 +94,7 @@ def variants(node: ast.AST) -> Iterator[ast.AST]:
 def defects(path: Path) -> Iterator[Defect]:
     """All of one file. Not in texts, annotations, imports and errors that are raised."""
     source = path.read_bytes()
-    begins = [0, *(found.end() for found in re.finditer(rb"\n", source))]
+    begins = [0, *(match.end() for match in re.finditer(rb"\n", source))]
 
     def inside(node: ast.AST, lines: tuple[int, int], is_test: bool = False) -> Iterator[Defect]:
         if isinstance(node, ast.Raise | ast.Assert | ast.JoinedStr | ast.Import | ast.ImportFrom | ast.pattern):
@@ -129,7 +129,7 @@ def sample(areas: list[str], size: int, seed: int) -> list[Defect]:
     return [one for one in chain(*zip_longest(*drawn)) if one][:size]
 
 
-def record(file: str, kept: str) -> None:
+def record(file: str, answer: str) -> None:
     """In a process of its own: {test that passes: (seconds, tier)} of one test file, and {path: {line: [test]}}."""
     import coverage
     import pytest
@@ -152,7 +152,7 @@ def record(file: str, kept: str) -> None:
     tests = {name: (seconds, tier) for name, (seconds, tier, good) in seen.items() if good}
     data = measured.get_data()
     lines = {str(Path(path).relative_to(ROOT)): data.contexts_by_lineno(path) for path in data.measured_files()}
-    Path(kept).write_text(json.dumps({"tests": tests, "lines": lines}))
+    Path(answer).write_text(json.dumps({"tests": tests, "lines": lines}))
 
 
 def whole_map(places: list[str]) -> tuple[dict, dict]:
@@ -161,16 +161,16 @@ def whole_map(places: list[str]) -> tuple[dict, dict]:
     MAP.mkdir(parents=True, exist_ok=True)
     for file in files(places, "test_*.py"):
         name = str(file.relative_to(ROOT))
-        kept = MAP / f"{name.replace('/', '.')}.json"
-        if not kept.exists() or kept.stat().st_mtime < file.stat().st_mtime:
+        stored = MAP / f"{name.replace('/', '.')}.json"
+        if not stored.exists() or stored.stat().st_mtime < file.stat().st_mtime:
             print(f"recording {name}", file=sys.stderr, flush=True)
-            command = [sys.executable, __file__, "--record", name, kept]
+            command = [sys.executable, __file__, "--record", name, stored]
             subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
-        found = json.loads(kept.read_text()) if kept.exists() else {"tests": {}, "lines": {}}
-        tests |= found["tests"]
-        for path, each in found["lines"].items():
+        recorded = json.loads(stored.read_text()) if stored.exists() else {"tests": {}, "lines": {}}
+        tests |= recorded["tests"]
+        for path, each in recorded["lines"].items():
             for line, names in each.items():
-                lines[path][int(line)] |= set(names) & found["tests"].keys()
+                lines[path][int(line)] |= set(names) & recorded["tests"].keys()
     return tests, lines
 
 
@@ -218,18 +218,18 @@ def main() -> None:
     parser.add_argument("--areas", nargs="+", default=list(AREAS), choices=AREAS)
     parser.add_argument("--tests", nargs="+", default=("tests", "packages/grpo_clinic/tests"))
     asked = parser.parse_args()
-    known, seen = whole_map(asked.tests), []
+    recorded, seen = whole_map(asked.tests), []
     print(f"seed {asked.seed}\n\n| noticed by | line | defect | tests |\n|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "copy"
         left_out = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "outputs", ".*_cache")
         shutil.copytree(ROOT, tree, ignore=left_out)
         for one in sample(asked.areas, asked.sample, asked.seed):
-            tier, tests = noticed(tree, one, *known, asked.seconds)
+            tier, tests = noticed(tree, one, *recorded, asked.seconds)
             seen.append(tier)
-            told = " -> ".join(" ".join(text.split())[:60] for text in (one.before, one.after))
+            change = " -> ".join(" ".join(text.split())[:60] for text in (one.before, one.after))
             names = ", ".join(sorted(name.rpartition("/")[2] for name in tests))
-            print(f"| {tier} | {one.path}:{one.lines[0]} | `{told}` | {names} |", flush=True)
+            print(f"| {tier} | {one.path}:{one.lines[0]} | `{change}` | {names} |", flush=True)
     by_test, by_all = (sum(tier in TIERS[:place] for tier in seen) for place in (1, 2))
     print(f"\n{len(seen)} defects: {by_test} noticed by {TIERS[0]}, {by_all} by {TIERS[1]}; ", end="")
     print(f"{seen.count('no test executes it')} that no test executes")

@@ -29,7 +29,7 @@ def compile_quickly() -> None:
 
 def leave_out(items, mark: str, listed) -> set[str]:
     """Mark what a table of `tiers` leaves out of a tier. Returns what in it is no test's, of the files collected."""
-    unused = {(name, "") for name in listed} | {(name, one) for name, kept in listed.items() for one in kept}
+    unused = {(name, "") for name in listed} | {(name, one) for name, cases in listed.items() for one in cases}
     files = set()
     for item in items:
         file = item.path.relative_to(ROOT).as_posix().removeprefix("tests/")

@@ -32,25 +32,25 @@ def thinned(*axes: Iterable[Any]) -> list:
     the others nightly. A value that is added to an axis stands on the diagonal too."""
     values = [list(axis) for axis in axes]
     length = max(map(len, values))
-    kept = {tuple(place % len(axis) for axis in values) for place in range(length)}
+    chosen = {tuple(place % len(axis) for axis in values) for place in range(length)}
     every = list(product(*(range(len(axis)) for axis in values)))
     return [
         pytest.param(
             *(axis[place] for axis, place in zip(values, places, strict=True)),
-            marks=() if places in kept else pytest.mark.nightly,
+            marks=() if places in chosen else pytest.mark.nightly,
         )
         for places in every
     ]
 
 
-def nightly_but(kept: Iterable[Any], every: Iterable[Any]) -> list:
+def nightly_but(chosen: Iterable[Any], every: Iterable[Any]) -> list:
     """Parameters of a test (tuples if it has several): those of `kept`, all among `every`, in `make test`, the others
     nightly."""
-    kept, every = list(kept), list(every)
-    missing = [value for value in kept if value not in every]
+    chosen, every = list(chosen), list(every)
+    missing = [value for value in chosen if value not in every]
     assert not missing, f"representatives that are no variants: {missing}"
     values = [value if isinstance(value, tuple) else (value,) for value in every]
-    marks = [() if value in kept else pytest.mark.nightly for value in every]
+    marks = [() if value in chosen else pytest.mark.nightly for value in every]
     return [pytest.param(*value, marks=mark) for value, mark in zip(values, marks, strict=True)]
 
 

@@ -43,10 +43,10 @@ def test_log1p_is_right_to_rounding_everywhere():
     x = x[x > -1].astype(np.float32)
     x = x[x > -1]
     expected = np.log1p(x.astype(float))
-    kept = expected != 0
+    nonzero = expected != 0
 
-    def worst(found):
-        return np.max(np.abs(found - expected)[kept] / np.abs(expected[kept]))
+    def worst(values):
+        return np.max(np.abs(values - expected)[nonzero] / np.abs(expected[nonzero]))
 
     assert worst(np.asarray(jax.jit(log1p)(x), float)) < 5.2e-7
     assert worst(np.asarray(jax.jit(lambda x: log(1 + x))(x), float)) > 1e-3

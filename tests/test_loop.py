@@ -68,8 +68,12 @@ def theirs(rule, optimizer, fresh, stale, momentum, interval):
 
 
 def learner_of(rule, optimizer, interval=1, trained=None):
-    trained, made = Learner(two_arm()) if trained is None else trained, staleness(rule)
-    changes = {"staleness": made, "optimizer": Optimizer(optimizer), "horizon": made.horizon_for(interval)}
+    trained, model = Learner(two_arm()) if trained is None else trained, staleness(rule)
+    changes = {
+        "staleness": model,
+        "optimizer": Optimizer(optimizer),
+        "horizon": model.horizon_for(interval),
+    }
     return replace(trained, **changes)
 
 
@@ -90,14 +94,14 @@ def compared(loop, other, interval, allowed):
     nearly(loop.onset.value, theory.first_oscillating_learning_rate(other, interval).value, allowed)
     radius = theory.spectral_radius(other, rate, interval)
     assert abs(loop.multipliers(rate)[0]) == pytest.approx(radius, rel=allowed)
-    found, expected = loop.spread(rate, noise), theory.stationary_covariance(other, rate, interval, noise)
-    assert (found.average is None) == (expected.average is None)
-    if found.average is not None:
+    spread, expected = loop.spread(rate, noise), theory.stationary_covariance(other, rate, interval, noise)
+    assert (spread.average is None) == (expected.average is None)
+    if spread.average is not None:
         scale = 10 * allowed * np.abs(expected.average).max()
-        np.testing.assert_allclose(found.average / np.mean(loop.rule.noise), expected.average, rtol=0, atol=scale)
+        np.testing.assert_allclose(spread.average / np.mean(loop.rule.noise), expected.average, rtol=0, atol=scale)
         along = np.ones(other.size)
         time = correlation(other, rate, interval, noise, along, 1).integrated_time
-        assert found.integrated_time(along) == pytest.approx(time, rel=100 * allowed)
+        assert spread.integrated_time(along) == pytest.approx(time, rel=100 * allowed)
 
 
 @pytest.mark.parametrize(
@@ -105,10 +109,10 @@ def compared(loop, other, interval, allowed):
     [pytest.param(*one, marks=() if one in KEPT else pytest.mark.nightly) for one in EVERY],
 )
 def test_the_loop_is_the_theorys(rule, optimizer, estimator, sampler, arms):
-    found = rest(estimator, sampler, arms)
-    if isinstance(found, str):
-        pytest.skip(found)
-    trained, _, _, fresh, stale = found
+    point = rest(estimator, sampler, arms)
+    if isinstance(point, str):
+        pytest.skip(point)
+    trained, _, _, fresh, stale = point
     momentum = MOMENTUM[optimizer]
     for interval in intervals(rule):
         other = theirs(rule, optimizer, fresh, stale, momentum, interval)
@@ -147,23 +151,23 @@ def near_threshold(loop, interval, momentum):
 def test_a_displaced_run_grows_as_the_largest_multiplier(setting):
     """On both sides of the threshold, a two-thousandth off it or less; a reading is good to 2e-4 per step."""
     rule, optimizer, estimator, sampler, arms = setting
-    found = rest(estimator, sampler, arms)
-    if isinstance(found, str):
-        pytest.skip(found)
-    trained, dynamics, point, fresh, stale = found
+    rest_point = rest(estimator, sampler, arms)
+    if isinstance(rest_point, str):
+        pytest.skip(rest_point)
+    trained, dynamics, point, fresh, stale = rest_point
     momentum = MOMENTUM[optimizer]
     subject = learner_of(rule, optimizer, float(max(intervals(rule))), trained)
     loops = {n: loop_of(subject, fresh, stale, momentum, n)[0] for n in intervals(rule)}
-    known = {n: loop for n, loop in loops.items() if loop.threshold.value}
-    if not known:
+    bounded = {n: loop for n, loop in loops.items() if loop.threshold.value}
+    if not bounded:
         pytest.skip("stable at every learning rate, or repelled at every one")
-    rates = np.concatenate([near_threshold(loop, n, momentum) for n, loop in known.items()])
-    every = np.repeat(list(known), 2)
+    rates = np.concatenate([near_threshold(loop, n, momentum) for n, loop in bounded.items()])
+    every = np.repeat(list(bounded), 2)
     grid = cells(rates, momentum, every, 1.5)
     theta = np.tile(point.theta, (len(rates), 1))
     seen = growth_rate(subject, dynamics, grid, theta, generic_direction(point.basis))
     expected = [
-        np.log(abs(known[n].multipliers(r)[0])) / known[n].rule.period for n, r in zip(every, rates, strict=True)
+        np.log(abs(bounded[n].multipliers(r)[0])) / bounded[n].rule.period for n, r in zip(every, rates, strict=True)
     ]
     assert all((g > 0) == (place % 2 == 1) for place, g in enumerate(expected))
     np.testing.assert_allclose(seen, expected, atol=2e-4)
@@ -229,15 +233,15 @@ def test_the_mean_square_of_drawn_ages_is_that_of_the_kronecker_square(draws_mad
     subject = Learner(two_arm(), staleness=STALENESS.build("ages", {"weights": list(shares), "draws": draws_made}))
     loop, _ = loop_of(subject, np.zeros((1, 1)), np.ones((1, 1)), momentum, 1)
     assert loop.draws == draws_made
-    found = loop.mean_square.value
-    assert found == pytest.approx(theory.drawn_ages_threshold(shares, momentum, draws_made), rel=1e-10)
+    mean_square = loop.mean_square.value
+    assert mean_square == pytest.approx(theory.drawn_ages_threshold(shares, momentum, draws_made), rel=1e-10)
     if draws_made == 1:
         square = np.zeros((16, 16))
         for age, share in enumerate(shares):
             step = np.eye(4, k=-1)
             step[:3] = 0.0
             step[2, 0] = 1.0
-            step[1, 1], step[1, [0, 2, 3][age]] = momentum, step[1, [0, 2, 3][age]] - found
+            step[1, 1], step[1, [0, 2, 3][age]] = momentum, step[1, [0, 2, 3][age]] - mean_square
             step[0] = step[1]
             step[0, 0] += 1
             square += share * np.kron(step, step)
@@ -372,14 +376,14 @@ def test_what_cannot_be_said_has_its_reason():
 def test_unstable_lags_by_bisection_are_those_that_are_counted(optimizer, momentum):
     """Two stiffnesses, all stale: bisection on the threshold against roots counted at every lag. No kappa is 1 - mu,
     the threshold of lag 1, where rounding decides."""
-    fresh, stale, found = np.zeros((2, 2)), np.diag([0.3, 0.1]), set()
+    fresh, stale, unstable = np.zeros((2, 2)), np.diag([0.3, 0.1]), set()
     other, _ = theirs("lag", optimizer, fresh, stale, momentum, 1)
     for kappa in (0.003, 0.02, 0.12, 0.6, 5.0):
         seen = unstable_intervals(learner_of("lag", optimizer), fresh, stale, momentum, kappa / 0.3)
         counted = theory.islands(other, kappa / 0.3, 40)
         assert [(first, 40) for first, _ in seen.islands if first <= 40] == counted
-        found.add(str(counted))
-    assert len(found) >= 3
+        unstable.add(str(counted))
+    assert len(unstable) >= 3
 
 
 @pytest.mark.parametrize("rule", ["refresh", "pipeline", "lag"])

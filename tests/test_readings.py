@@ -19,8 +19,8 @@ def test_a_curve_run_at_half_the_speed_takes_twice_the_time_between_any_levels()
 
 def test_curves_are_read_between_their_steps():
     curves = np.array([[0.0, 1.0, 4.0], [2.0, 2.0, 0.0]])
-    found = read_at(curves, np.array([[0.5, 2.0], [1.0, 1.25]]))
-    np.testing.assert_array_equal(found, [[0.5, 4.0], [2.0, 1.5]])
+    read = read_at(curves, np.array([[0.5, 2.0], [1.0, 1.25]]))
+    np.testing.assert_array_equal(read, [[0.5, 4.0], [2.0, 1.5]])
 
 
 def test_the_slope_within_groups_ignores_their_levels():

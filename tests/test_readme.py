@@ -38,31 +38,31 @@ def test_the_table_of_the_default_sweep_is_its_summary():
     """Every column: over the law at G = infinity, that of the sampled runs over the law at their own drift."""
     summary = json.loads((ROOT / "figures/default_sweep.summary.json").read_text(encoding="utf-8"))
 
-    def by_cell(found, drift=None):
-        return {(row["momentum"], row["refresh_interval"]): row for row in found if row.get("drift") == drift}
+    def by_cell(summary, drift=None):
+        return {(row["momentum"], row["refresh_interval"]): row for row in summary if row.get("drift") == drift}
 
     threshold, warm = (by_cell(summary["threshold"], f"G = {size}") for size in ("infinity", "64"))
     onset, sampled = by_cell(summary["transition"], "G = infinity"), by_cell(summary["sampled"]["rows"])
     stated = [row for row in SWEEP.findall(text(RESULTS)) if row[1].isdigit()]
     assert [(float(row[0]), int(row[1])) for row in stated] == list(sampled)
-    for momentum, interval, law, *said in stated:
+    for momentum, interval, law, *numbers in stated:
         at = float(momentum), int(interval)
         expected = threshold[at]["leading_order"]
         assert law == f"{expected:.4g}"
         ratios = [threshold[at][key] / expected for key in ("exact", "measured_learning_rate")]
         ratios.append(onset[at]["measured_learning_rate"] / expected)
         ratios.append(sampled[at]["boundary_learning_rate"] / warm[at]["leading_order"])
-        digits = [len(one.replace(".", "").lstrip("0")) for one in said]
-        assert [float(one) for one in said] == [float(f"{x:.{n}g}") for x, n in zip(ratios, digits, strict=True)]
+        digits = [len(one.replace(".", "").lstrip("0")) for one in numbers]
+        assert [float(one) for one in numbers] == [float(f"{x:.{n}g}") for x, n in zip(ratios, digits, strict=True)]
 
 
 HELD_OUT = json.loads((ROOT / "figures/held_out.summary.json").read_text(encoding="utf-8"))["benchmark"]
 
 
-def rates(found) -> tuple[float, float]:
+def rates(scores) -> tuple[float, float]:
     """(mean recall, false alarms), counted again from the table of failures."""
-    shares = [row["found"] / row["present"] for row in found["failures"]]
-    return sum(shares) / len(shares), found["false_alarms"] / found["healthy"]
+    shares = [row["found"] / row["present"] for row in scores["failures"]]
+    return sum(shares) / len(shares), scores["false_alarms"] / scores["healthy"]
 
 
 @pytest.mark.parametrize("page", [README, RESULTS], ids=["README", "results"])
@@ -72,10 +72,10 @@ def test_the_scores_are_those_of_the_half_that_was_not_looked_at(page):
         (one["found"], one["runs"], *(round(100 * x) for x in (one["share"], *one["interval"])))
         for one in (half["named"], half["accused"])
     )
-    told = "named {} of {} documented failures ({} % by repository, 95 % interval {} to {}) and accused ".format(
+    sentence = "named {} of {} documented failures ({} % by repository, 95 % interval {} to {}). It accused ".format(
         *named
     ) + "{} of {} healthy runs ({} % by repository, {} to {})".format(*accused)
-    assert told in " ".join(text(page).split())
+    assert sentence in " ".join(text(page).split())
 
 
 def test_other_programs_are_scored_on_the_same_files():
@@ -110,10 +110,10 @@ def test_the_diagnostics_reach_their_targets_on_held_out_runs():
 
 def test_the_claims_are_counted_as_in_the_table():
     holding, alone, late = (sum(bool(row[key]) for row in CLAIMS) for key in ("holds", "independent", "post_hoc"))
-    said = (
+    sentences = (
         f"Some of the {len(CLAIMS)} claims, of which {holding} hold; {alone} are independent checks, {late} were made"
     )
-    assert said in " ".join(text(RESULTS).split())
+    assert sentences in " ".join(text(RESULTS).split())
     assert f"Six of {len(CLAIMS)} claims; {holding} hold." in " ".join(text(README).split())
 
 

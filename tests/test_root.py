@@ -20,10 +20,10 @@ FUNCTIONS = (
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_a_root_is_where_scipy_finds_it(function):
     """Flat, steep, clipped and broken functions. Planted: a root off by 1e-9 would be another one."""
-    found = root(function, -1.0, 1.0)
+    place = root(function, -1.0, 1.0)
     expected = brentq(function, -1.0, 1.0, xtol=1e-300, rtol=1e-15, maxiter=2000)
-    assert found == pytest.approx(expected, rel=1e-9, abs=1e-14)
-    assert np.sign(function(found - 1e-9)) != np.sign(function(found + 1e-9))
+    assert place == pytest.approx(expected, rel=1e-9, abs=1e-14)
+    assert np.sign(function(place - 1e-9)) != np.sign(function(place + 1e-9))
 
 
 def test_a_root_at_an_end_and_none_at_all():

@@ -50,8 +50,8 @@ def test_wheels_work_in_a_fresh_environment(wheels, tmp_path):
     others = [path for path in sys.path if path.endswith("site-packages")]
     (own / "dependencies.pth").write_text("\n".join(others), encoding="utf-8")  # these come after its own packages
     names = "bandit_lab, grpo_clinic, grpo_probe"
-    found = run(python, "-c", f"import {names}; print(*[one.__file__ for one in ({names})])", cwd=tmp_path)
-    assert found.stdout.count(str(own)) == 3, found.stderr
+    paths = run(python, "-c", f"import {names}; print(*[one.__file__ for one in ({names})])", cwd=tmp_path)
+    assert paths.stdout.count(str(own)) == 3, paths.stderr
     log = {"log_history": [{"step": step, "reward": 0.01 * step} for step in range(40)]}
     (tmp_path / "run.json").write_text(json.dumps(log), encoding="utf-8")
     for (command, *words), answer in ANSWERS.items():

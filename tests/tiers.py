@@ -126,7 +126,7 @@ SLOW: dict[str, tuple[str, ...]] = {
 def read_costly(text: str) -> dict[str, tuple[str, ...]]:
     """`costly.txt`, made by `costs.py`: a statement per line, and below it the cases that `make test` keeps."""
     statements = re.findall(r"^(\S.*)\n((?:    .*\n)*)", text, re.MULTILINE)
-    return {name: tuple(line[4:] for line in kept.splitlines()) for name, kept in statements}
+    return {name: tuple(line[4:] for line in lines.splitlines()) for name, lines in statements}
 
 
 COSTLY = read_costly((Path(__file__).parent / "costly.txt").read_text())

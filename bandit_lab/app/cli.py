@@ -66,8 +66,8 @@ def _guarded(command: str, rest: list[str]) -> int:
 
 
 def _again(job: "_Job", rest: list[str], ended: bool = False) -> str:
-    """`run it again with: ...`; overwrite=true where all of a run that `ended` is made anew, as it is in its folder,
-    and not where it would throw away what is finished."""
+    """`run it again with: ...`; with overwrite=true where a run that `ended` is made anew in its folder. Never
+    where that would throw away what is finished."""
     continues = COMMANDS[job.command].continues
     arguments = [argument for argument in rest if not argument.startswith("overwrite=")]
     if job.folder is not None and not any(one.startswith("run_dir=") for one in arguments):
@@ -131,7 +131,7 @@ class _Job:
             say(str(self.folder))
 
     def _task(self, config: Any) -> None:
-        """What Hydra calls for each run. Errors are kept, so that Hydra prints nothing of its own.
+        """Hydra calls this for each run. Errors are kept, so that Hydra prints nothing of its own.
 
         Where a launcher took the run to another process, they go back through Hydra.
         """

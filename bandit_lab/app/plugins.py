@@ -34,7 +34,7 @@ def registries() -> dict[str, Registry[Any]]:
 
 
 def chosen_from() -> dict[str, Registry[Any]]:
-    """Of every setting that chooses a variant: from what."""
+    """The registry of every setting that chooses a variant."""
     from bandit_lab.app.engine import ENGINES
 
     return {"engine": ENGINES, **registries()}

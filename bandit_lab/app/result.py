@@ -33,7 +33,7 @@ _ODD = re.compile(r"[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udff
 
 @runtime_checkable
 class ArrayLike(Protocol):
-    """What NumPy reads as an array: one of JAX, pandas, xarray, PyTorch too."""
+    """Anything that NumPy reads as an array: one of JAX, pandas, xarray, PyTorch too."""
 
     def __array__(self) -> np.ndarray: ...
 

@@ -51,10 +51,10 @@ class Bandit(Protocol):
     and, only where the default below is not right,
 
     - `true_means` [X, K]: mean of the reward that is reported, if it is not the one that is trained on;
-    - `sample_rewards(key, context, arms)`: [G] arms -> [G] rewards, if drawing from `law` is not exact
-      (rewards with a continuous law keep quadrature nodes in `law` and set `exact_law` to False);
-    - `tabular`: True if the policy of its single context is the softmax of theta itself, one logit per arm, and rewards
-      are drawn from `law` or normal: then the fast path has a kernel for it (any other policy takes the general one);
+    - `sample_rewards(key, context, arms)`: [G] arms -> [G] rewards, if drawing from `law` is not exact.
+      Rewards with a continuous law keep quadrature nodes in `law` and set `exact_law` to False;
+    - `tabular`: True if the policy of its single context is the softmax of theta itself, and rewards are drawn from
+      `law` or normal. Then the fast path has a kernel for it. Any other policy takes the general one;
     - `normal_stds` [X, K]: the standard deviations, if the reward of every arm is normal with the mean in `law`: the
       fast path then draws what mean and variance of a group need, and not each of its rewards;
     - `costly`: True if `log_policy` costs far more than a table of logits: fewer runs are then computed side by side;

@@ -1,7 +1,7 @@
 """Many arms in a few modes: completions that share an answer, some modes correct and some wrong.
 
 A softmax over arms, one logit each; all arms of a mode have the same reward. Derived here: with n_m arms in mode m,
-equally likely within it, the mean update keeps them so, and the log-odds of two modes with rewards 1 and 0 move at
+equally likely within it, the mean update keeps them so. The log-odds of two modes with rewards 1 and 0 move at
 h p (1-p) (1/n_1 + 1/n_0): two arms with another time scale. Started unequal, arms of one mode drift apart (each logit
 moves in proportion to its own probability).
 """

@@ -87,8 +87,8 @@ class Optimizer:
     """One optimiser by name, with its learning rate and momentum left open so that both can be traced.
 
     name: a registered one (`sgd`, the heavy ball, `sgd_ema`, `nesterov`), or an optax optimiser that can be built from
-      a learning rate (`adam`, `nadamw`, `rmsprop`, ...), whose momentum is the argument called momentum, b1 or beta1
-      (`signum`: beta) if it has one.
+      a learning rate (`adam`, `nadamw`, `rmsprop`, ...). Its momentum is the argument called momentum, b1 or beta1
+      (`signum`: beta), if it has one.
     options: further keyword arguments, as a tuple of pairs, so that the dataclass stays hashable.
 
     Raises:

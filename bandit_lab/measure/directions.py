@@ -1,7 +1,7 @@
 """Which directions of the parameters change the policy; the others are neutral and no part of a displacement.
 
 The policy sees theta through d log pi / d theta, whose row space changes it to first order. What is orthogonal to that
-row space does nothing, so it never decays, and a displacement along it has the multiplier 1 at every learning rate. The
+row space does nothing and never decays: a displacement along it has the multiplier 1 at every learning rate. The
 neutral direction of a softmax is the same everywhere (all-ones); that of p ~ theta^2 is theta itself and turns with it.
 """
 

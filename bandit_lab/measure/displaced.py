@@ -109,7 +109,7 @@ def _program(mesh: Mesh, dynamics: str, one: bool) -> Callable[..., Any]:
 
 
 def _run(mesh: Mesh, dynamics: str, learner: Learner, *args: Any) -> Any:
-    """The program on a block. A ring of old parameters is known not to compile as one kernel, and XLA:CPU aborts on the
+    """The program on a block. A ring of old parameters does not compile as one kernel. XLA:CPU aborts on the
     tables of finite groups if every lane makes its own."""
     kind = "displaced", dynamics, jax.tree.structure(learner)
     tables = args[-1] is not None and dynamics != "mean_field"

@@ -51,7 +51,7 @@ class Floquet:
 
     @property
     def kind(self) -> Kind | None:
-        """How stability is lost if the largest multiplier leaves the unit circle where it is."""
+        """Kind of instability if the largest multiplier leaves the unit circle where it is."""
         return kind_of(self.multipliers[0]) if len(self.multipliers) else None
 
     @property

@@ -53,7 +53,7 @@ class FrozenMomentOptimizer:
 
     @property
     def convention(self) -> str:
-        """How momentum enters."""
+        """The convention of momentum."""
         return self.inner.convention
 
     def split(self, leaves: list[Any]) -> FrozenMomentState:

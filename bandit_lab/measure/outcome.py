@@ -9,7 +9,7 @@ from bandit_lab.simulation import Summary
 
 
 class Outcome(IntEnum):
-    """What became of one run. A diverged run is a result, not an exception; `text` says what each code means."""
+    """The outcome of one run. A diverged run is a result, not an exception; `text` says what each code means."""
 
     UNDECIDED = 0
     CONVERGED = 1
@@ -110,5 +110,5 @@ def sampled_boundary(learning_rates: np.ndarray, lost: np.ndarray) -> np.ndarray
 
 
 def count_outcomes(codes: np.ndarray) -> dict[str, int]:
-    """How many runs ended in each outcome, by its label."""
+    """Number of runs that ended in each outcome, by its label."""
     return {outcome.label: int(np.sum(codes == outcome)) for outcome in Outcome}

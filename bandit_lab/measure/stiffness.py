@@ -207,8 +207,8 @@ def _increment(learner: Learner, dynamics: str, theta: Array, kl_weight: Array) 
 def relaxation_matrix(learner: Learner, dynamics: str, kl_weight: float, point: FixedPoint) -> np.ndarray:
     """Response [R, R] seen from outside: displace each parameter in turn both ways, run one step, read the increment.
 
-    The runs use N = 1, mu = 0 and plain gradient steps, whatever the learner's own staleness and optimiser, and the
-    exact mean at the learner's group size if the dynamics are sampled.
+    The runs use N = 1, mu = 0 and plain gradient steps, whatever the learner's own staleness and optimiser. If the
+    dynamics are sampled, they use the exact mean at the learner's group size.
     """
     dynamics = "finite_group" if dynamics == "sampled" else dynamics
     outside = _on_policy(learner)

@@ -103,5 +103,5 @@ def check_drift(learner: Learner, dynamics: str) -> None:
 
 
 def drift_name(learner: Learner, dynamics: str) -> str:
-    """How tables name the drift: `G = infinity` or `G = 64`."""
+    """The name of the drift in tables: `G = infinity` or `G = 64`."""
     return "G = infinity" if dynamics == "mean_field" else f"G = {learner.group_size}"

@@ -1,8 +1,8 @@
 """Finite groups, exactly: the expected gradient at this G by summation over what the group can look like.
 
 The G actions of a group are exchangeable, so the mean of (1/G) sum_i A_i w_i grad log pi(a_i) is that of one *tagged*
-action. Its advantage depends on its own reward and on how often each of the U reward values occurs among the other
-G - 1 actions, a multinomial count. For binary rewards that is a sum of G terms. Nothing is assumed of the advantage:
+action. Its advantage depends on its own reward and on a multinomial count: how often each of the U reward values
+occurs among the other G - 1 actions. For binary rewards that is a sum of G terms. Nothing is assumed of the advantage:
 the table below calls its definition on the counts of every possible group.
 
 Where silent groups are dropped, the sum runs over the other groups alone and is divided by their probability. That is a
@@ -10,7 +10,7 @@ sum of positive terms too, so that nothing is lost close to a vertex, where it i
 
 Where an advantage sees the whole batch, the sum also runs over what the other groups can look like. The P - 1 other
 groups of a step are independent and alike: each belongs to a context drawn uniformly, and shows each reward value so
-often as a multinomial of that context's law. Their order does not matter, so that a batch is a count of the
+often as a multinomial of that context's law. Their order does not matter. So a batch is a count of the
 W = C(G + U - 1, G) kinds of groups, again a multinomial, with the mean chances of the contexts.
 """
 
@@ -160,8 +160,8 @@ def finite_group(learner: Learner) -> GradientFn:
     advantage sees the whole batch: else they average independent groups.
 
     Raises:
-      ValueError: the bandit's rewards are not finitely many values, a group can look too many ways (more than
-        MAX_COMPOSITIONS counts of the other G - 1 rewards), or an action depends on more than those.
+      ValueError: the bandit's rewards are not finitely many values; a group can look too many ways (more than
+        MAX_COMPOSITIONS counts of the other G - 1 rewards); an action depends on more than those.
     """
     check_finite_group(learner)
     bandit, size = learner.bandit, learner.group_size

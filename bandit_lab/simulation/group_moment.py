@@ -1,13 +1,13 @@
 """Finite groups, exactly: mean and covariance of the sampled gradient at this G, by summation over pairs of actions.
 
-The estimate of one group is g = (1/G) sum_i f_i S_i with f_i = A_i w_i (less the sampled KL term, if it is sampled) and
-S_i the score of action i. The G actions are exchangeable, so that
+The estimate of one group is g = (1/G) sum_i f_i S_i. S_i is the score of action i, f_i = A_i w_i (less the sampled KL
+term, if it is sampled). The G actions are exchangeable, so that
 
     E[g] = E[f_1 S_1],    E[g g^T] = E[f_1^2 S_1 S_1^T]/G + (1 - 1/G) E[f_1 S_1 (f_2 S_2)^T],
 
-and f_1, f_2 depend on the rewards u_1, u_2 of two *tagged* actions and on how often each reward value occurs among the
-other G - 2, a multinomial count. Given these three the two actions are independent. The exact KL term is no random
-variable: it moves the mean and nothing else. P prompts average P independent groups. Derived here.
+where f_1, f_2 depend on the rewards u_1, u_2 of two *tagged* actions and on a multinomial count: how often each
+reward value occurs among the other G - 2. Given these three the two actions are independent. The exact KL term is no
+random variable: it moves the mean and nothing else. P prompts average P independent groups. Derived here.
 
 An arm is never drawn if its probability is below the smallest normal number of its type: it adds nothing. The others
 enter as root of probability times f_i, since f_i^2 alone may be above the largest number.
@@ -55,7 +55,7 @@ def group_moments(learner: Learner) -> MomentFn:
     """Exact mean and covariance of what `sampled` draws: `(kl_weight, theta, behaviour) -> GradientMoments`.
 
     Raises:
-      ValueError: the bandit's rewards are not finitely many values, or a group can look too many ways (more than
+      ValueError: the bandit's rewards are not finitely many values; a group can look too many ways (more than
         MAX_COMPOSITIONS counts of the other G - 2 rewards).
     """
     bandit, size, kl = learner.bandit, learner.group_size, learner.kl_estimator

@@ -68,8 +68,8 @@ def compiler_options() -> dict[str, Any]:
 def one_kernel(function: Callable, *args: Any) -> Any:
     """function(*args) inside a jitted program, emitted as a single kernel where that is in use. args: trees of arrays.
 
-    The arrays go in as one vector per type: XLA aborts the process if an input of such a kernel is not read, and
-    whether each one is depends on what its optimiser finds out.
+    The arrays go in as one vector per type: XLA aborts the process if an input of such a kernel is not read.
+    Whether each one is read depends on what its optimiser finds out.
     """
     if not in_use():
         return function(*args)

@@ -37,7 +37,7 @@ class Kept:
             return self._cached(*key)
 
     def __len__(self) -> int:
-        """How many are kept."""
+        """Number of stored programs."""
         return self._cached.cache_info().currsize
 
 

@@ -75,7 +75,7 @@ def experiments() -> dict[str, str | bytes]:
     )
     pages["experiments/gallery.md"] = gallery(content)
     table = (ROOT / "figures/claims.md").read_text(encoding="utf-8")
-    pages["experiments/claims.md"] = PICTURE.sub(lambda found: f"../figures/{found[1]}", table)
+    pages["experiments/claims.md"] = PICTURE.sub(lambda match: f"../figures/{match[1]}", table)
     return pages
 
 

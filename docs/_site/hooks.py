@@ -66,7 +66,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Links out of docs/ lead to where the site has the same; what is stored below a block is made anew by it."""
-    return LINK.sub(lambda found: relinked(found[1], page.file.src_uri), shown.without(markdown))
+    return LINK.sub(lambda match: relinked(match[1], page.file.src_uri), shown.without(markdown))
 
 
 def relinked(link: str, page: str) -> str:
@@ -86,7 +86,7 @@ def relinked(link: str, page: str) -> str:
 
 def on_page_content(text: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Formulas as MathML: every browser of today shows it, without a script."""
-    return MATHS.sub(lambda found: as_mathml(found[3], found[2] == "[", page.file.src_uri), text)
+    return MATHS.sub(lambda match: as_mathml(match[3], match[2] == "[", page.file.src_uri), text)
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:

@@ -34,7 +34,7 @@ def code_of(notebook: Any) -> str:
     return hashlib.sha256(json.dumps(cells).encode()).hexdigest()
 
 
-def said(notebook: Any) -> str:
+def output_of(notebook: Any) -> str:
     """All words that a notebook shows, without what differs from run to run."""
     parts = []
     for cell in notebook["cells"]:
@@ -46,7 +46,7 @@ def said(notebook: Any) -> str:
 
 def same(stored: Any, shown: Any, tolerance: float = 1e-3) -> bool:
     """Whether two notebooks say the same, numbers up to a relative tolerance."""
-    before, now = said(stored), said(shown)
+    before, now = output_of(stored), output_of(shown)
     if NUMBER.sub("", before) != NUMBER.sub("", now):
         return False
     pairs = zip(NUMBER.findall(before), NUMBER.findall(now), strict=True)

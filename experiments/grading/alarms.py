@@ -44,7 +44,7 @@ class AlarmSettings(RunSettings):
 
 @dataclass(frozen=True)
 class Delay:
-    """One failure in `runs` runs: `found` of them with an alarm of its name, `alarmed` with any alarm since it set in,
+    """One failure in `runs` runs: `named` of them with an alarm of its name, `alarmed` with any alarm since it set in,
     `early` with one before.
 
     `rows` and `share` (of the run) are medians from its onset to the first alarm since, None where there was none.
@@ -52,7 +52,7 @@ class Delay:
 
     failure: str
     runs: int
-    found: int
+    named: int
     alarmed: int
     early: int
     rows: float | None
@@ -173,7 +173,7 @@ def result_of(scores: dict[str, Any]) -> Result:
             "false_alarms": wrong[one.failure],
             "runs": one.runs,
             "alarmed": one.alarmed,
-            "found": one.found,
+            "found": one.named,
             "early": one.early,
             "delay_rows": Value.of(one.rows, "never found", "rows"),
             "delay_share": Value.of(one.share, "never found", "1"),

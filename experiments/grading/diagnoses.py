@@ -67,7 +67,7 @@ class Panel:
 
     def by(self, classifier: RewardOnly) -> list[ScoredRun]:
         """The same runs with the verdicts of the classifier that sees only the reward curve."""
-        named = classifier.found(self.features)
+        named = classifier.failures_in(self.features)
         return [ScoredRun(a.sizes, a.labels, f, a.planted_healthy) for a, f in zip(self.judged, named, strict=True)]
 
 

@@ -41,11 +41,11 @@ def rlwatch(rows: list[dict[str, Any]]) -> list[list[str]]:
 def main() -> None:
     program, *paths = sys.argv[1:]
     read = {"rlprobe": rlprobe, "rlwatch": rlwatch}[program]
-    said = {}
+    answers = {}
     for path in paths:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
-        said[path] = read([json.loads(line) for line in lines if line])
-    print(json.dumps({"version": version(program), "said": said}))
+        answers[path] = read([json.loads(line) for line in lines if line])
+    print(json.dumps({"version": version(program), "said": answers}))
 
 
 if __name__ == "__main__":

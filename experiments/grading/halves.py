@@ -49,7 +49,7 @@ class Run:
     label: str
     repository: str
     path: Path
-    found: Report
+    report: Report
     curve: Curve | None
 
 
@@ -117,15 +117,15 @@ def _absolute(folder: Path, name: str) -> str:
     return str((folder / name).resolve()) if name and (folder / name).is_file() else name
 
 
-def score(runs: Sequence[Run], said: Mapping[str, Iterable[str] | None] | None = None) -> dict[str, Any]:
+def score(runs: Sequence[Run], answers: Mapping[str, Iterable[str] | None] | None = None) -> dict[str, Any]:
     """Shares of failures named and of healthy runs accused, a repository counting once, with their intervals.
 
-    said: what another program names, by run; None where it read nothing.
+    answers: what another program names, by run; None where it read nothing.
     """
     accepted = load("real_runs")["accepted"]
     named, accused = defaultdict(list), defaultdict(list)
     for run in runs:
-        harms = {*(run.found.harms if said is None else said.get(run.name) or ())}
+        harms = {*(run.report.harms if answers is None else answers.get(run.name) or ())}
         if run.label == "healthy":
             accused[run.repository].append(bool(harms))
         else:
@@ -158,12 +158,12 @@ def main() -> None:
     if asked.others:
         curves = {run.name: run.curve for run in runs if run.curve is not None}
         answers, _ = other_programs.asked(asked.others, {run.name: run.path for run in runs}, curves)
-        scores = {title: score(runs, said) for title, said in answers.items()}
+        scores = {title: score(runs, named) for title, named in answers.items()}
     else:
         scores = score(runs)
     if not asked.second and not asked.others:
         for run in runs:
-            print(f"{run.label:24} {run.found.outcome.what:10} {', '.join(run.found.harms) or '-':50} {run.name}")
+            print(f"{run.label:24} {run.report.outcome.what:10} {', '.join(run.report.harms) or '-':50} {run.name}")
     print(json.dumps(scores, indent=1))
     if asked.write:
         path = FIGURES / "halves.json"

@@ -105,10 +105,10 @@ def asked(
     environment; `paths`: every run's own file; `curves`: those that our readers found."""
     doctor = str(Path(python).parent / "rldoctor")
     versions = {"rldoctor": _run([doctor, "--version"]).split()[-1]}
-    said: dict[str, Said] = {TITLES[0]: {name: _rldoctor(doctor, path) for name, path in paths.items()}}
+    answers: dict[str, Said] = {TITLES[0]: {name: _rldoctor(doctor, path) for name, path in paths.items()}}
     with tempfile.TemporaryDirectory() as folder:
         fed = _fed("rldoctor", curves, Path(folder))
-        said[TITLES[1]] = {name: _rldoctor(doctor, fed[name]) if name in fed else None for name in paths}
+        answers[TITLES[1]] = {name: _rldoctor(doctor, fed[name]) if name in fed else None for name in paths}
     for program, title in zip(("rlprobe", "rlwatch"), TITLES[2:], strict=True):
         with tempfile.TemporaryDirectory() as folder:
             fed = _fed(program, curves, Path(folder))
@@ -116,8 +116,8 @@ def asked(
             answer = json.loads(_run([python, script, program, *map(str, fed.values())]))
         versions[program] = answer["version"]
         verdicts = {name: _ours(program, answer["said"][str(path)]) for name, path in fed.items()}
-        said[title] = {name: verdicts.get(name) for name in paths}
-    return said, versions
+        answers[title] = {name: verdicts.get(name) for name in paths}
+    return answers, versions
 
 
 def _run(command: Sequence[str]) -> str:

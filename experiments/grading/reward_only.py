@@ -66,7 +66,7 @@ class RewardOnly:
         """Chance of each failure [N, 4] for features [N, F]."""
         return np.asarray(expit(_expanded((values - self.centre) / self.scale) @ self.weights.T))
 
-    def found(self, values: np.ndarray) -> list[tuple[str, ...]]:
+    def failures_in(self, values: np.ndarray) -> list[tuple[str, ...]]:
         """Failures in the verdict of each run."""
         above = self.chances(values) >= self.threshold
         return [tuple(name for name, there in zip(FAILURES, row, strict=True) if there) for row in above]

@@ -2,9 +2,9 @@
 
 Sizes are read off a run's hidden state (`conf/benchmark/effects.yaml`). A finding is graded `failure` or `note` from
 what the log shows. Do the grades say what became of the run? They are counted against the true reward, which no
-diagnostic sees. Beside how many get each grade stands what such runs lack at the end of the largest true reward, and
-how often, of a run graded failure and one graded note, the former lacks more (1/2 by chance). There is no threshold in
-it, and no grade was tuned on it.
+diagnostic sees. Beside each grade's count stands what such runs lack at the end of the largest true reward. Of a run
+graded failure and one graded note, how often does the former lack more (1/2 by chance)? There is no threshold in it,
+and no grade was tuned on it.
 """
 
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from experiments.shared.sick_runs.simulate import Simulated
 
 @dataclass(frozen=True)
 class ScoredRun:
-    """One run: the `sizes` of its failures, their labels (`absent`, `weak`, `present`), and the failures in the
-    verdict `found`, of which `harmful` are those graded as more than a note. `planted_healthy`: by the recipe of
+    """One run: the `sizes` of its failures, and their labels (`absent`, `weak`, `present`). `named`: the failures in
+    the verdict. `harmful`: those graded as more than a note. `planted_healthy`: by the recipe of
     healthy runs. `lacking`: share of the largest true reward that it lacks at the end."""
 
     sizes: dict[str, float]
     labels: dict[str, str]
-    found: tuple[str, ...]
+    named: tuple[str, ...]
     planted_healthy: bool
     harmful: tuple[str, ...] = ()
     lacking: float = float("nan")
@@ -41,7 +41,7 @@ class ScoredRun:
 def recall(judged: Sequence[ScoredRun], failure: str) -> tuple[int, int]:
     """(runs in which the failure was found, runs in which its effect reaches the demanded size)."""
     present = [one for one in judged if one.labels[failure] == "present"]
-    return sum(failure in one.found for one in present), len(present)
+    return sum(failure in one.named for one in present), len(present)
 
 
 def macro_recall(judged: Sequence[ScoredRun]) -> float:
@@ -53,13 +53,13 @@ def macro_recall(judged: Sequence[ScoredRun]) -> float:
 def false_alarms(judged: Sequence[ScoredRun]) -> tuple[int, int]:
     """(healthy runs with any failure in the verdict, healthy runs)."""
     healthy = [one for one in judged if one.healthy]
-    return sum(bool(one.found) for one in healthy), len(healthy)
+    return sum(bool(one.named) for one in healthy), len(healthy)
 
 
 def wrongly_added(judged: Sequence[ScoredRun], failure: str) -> tuple[int, int]:
     """(runs with the failure in the verdict, runs) among those in which its effect is absent, healthy or not."""
     absent = [one for one in judged if one.labels[failure] == "absent"]
-    return sum(failure in one.found for one in absent), len(absent)
+    return sum(failure in one.named for one in absent), len(absent)
 
 
 def recall_curve(
@@ -70,7 +70,7 @@ def recall_curve(
     for low, high in pairwise(bins):
         last = high == bins[-1]
         inside = [one for one in judged if low <= one.sizes[failure] < high or (last and one.sizes[failure] >= high)]
-        rows.append((float(low), float(high), sum(failure in one.found for one in inside), len(inside)))
+        rows.append((float(low), float(high), sum(failure in one.named for one in inside), len(inside)))
     return rows
 
 
@@ -89,7 +89,7 @@ def confusion(judged: Sequence[ScoredRun]) -> np.ndarray:
             row = names.index(present[0])
         else:
             continue
-        for name in one.found or ("healthy",):
+        for name in one.named or ("healthy",):
             counts[row, names.index(name)] += 1
     return counts
 
@@ -121,7 +121,7 @@ def grades(judged: Sequence[ScoredRun]) -> dict[str, Any]:
 
 
 def _row(judged: Sequence[ScoredRun], failure: str) -> dict[str, Any]:
-    named = [one for one in judged if one.labels[failure] == "present" and failure in one.found]
+    named = [one for one in judged if one.labels[failure] == "present" and failure in one.named]
     harm = np.array([one.lacking for one in named if failure in one.harmful])
     note = np.array([one.lacking for one in named if failure not in one.harmful])
     numbers = {

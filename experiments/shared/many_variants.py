@@ -1,7 +1,7 @@
 """Many variants of the update in one program: which of them acts is a traced number.
 
 To compile a program takes longer than to run it for a two-arm bandit. Here the gradients of all learners are branches
-of one program, of which a call takes one, so that a table of hundreds of variants compiles once per staleness model.
+of one program, of which a call takes one. So a table of hundreds of variants compiles once per staleness model.
 Two arms, seen through the logit gap x = theta_1 - theta_2.
 """
 
@@ -139,8 +139,8 @@ def with_bandit(learners: Learners, bandit: Bandit) -> Learners:
 
 
 def grows(displacement: np.ndarray, start: float) -> np.ndarray:
-    """Whether displacements [C, T + 1] that began at `start` grow: their largest value in the last third of the run
-    against the third before, or a hundredfold growth at any time (a transient of momentum stays below that).
+    """Whether displacements [C, T + 1] that began at `start` grow: by their largest value in the last third of the run
+    against the third before, or a hundredfold at any time. A transient of momentum stays below that.
 
     What is no number shows no growth: a run that overflows has grown a hundredfold long before."""
     size = np.abs(np.nan_to_num(displacement, nan=0.0))

@@ -33,8 +33,8 @@ def draw_critical(axis: Axes, results: Results) -> None:
             f"K = {k}", (2.1, float(line[-1])), (2, -2), textcoords="offset points", color=ARM_COLOURS[k], fontsize=6.5
         )
     axis.axvline(1, color=s.GREY, linewidth=0.8, linestyle=":")
-    axis.text(1.62, 2.02, "std", color=s.BLUE, fontsize=7)
-    axis.text(0.86, 2.0, r"std, weights $\pi/b$", color=s.GREEN, fontsize=7)
+    axis.text(2.13, 2.05, "std", color=s.BLUE, fontsize=7)
+    axis.text(1.04, 2.2, r"std, weights $\pi/b$", color=s.GREEN, fontsize=7)
     sheet.note(axis, 0.98, 0.47, "mean-only, K arms", color=ARM_COLOURS[2], ha="right")
     axis.set(xlabel="sampler's temperature", ylabel="critical KL weight", ylim=(0, 2.45), xlim=(0.62, 2.42))
     axis.set_title("a: below its line training collapses", loc="left")

@@ -31,9 +31,9 @@ _BATCH, _ENOUGH = 50, 10
 
 @dataclass(frozen=True)
 class Oscillation:
-    """Result of the test: `p_value`, the `period` of the peak [steps] (infinite where the band holds none), its share
-    of the residual variance, the law taken off and the residuals [n]; `late`: root mean square of the wave in the last
-    third over that of the first."""
+    """Result of the test: `p_value`, and the `period` of the peak [steps] (infinite where the band holds none). Then
+    its share of the residual variance, the law taken off and the residuals [n]. `late`: root mean square of the wave in
+    the last third over that of the first."""
 
     p_value: float
     period: float

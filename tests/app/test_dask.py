@@ -75,11 +75,11 @@ def computing(process):
     """The workers of a client."""
     import psutil
 
-    found = []
+    workers = []
     for one in psutil.Process(process.pid).children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it ended meanwhile
-            found += [one] if "spawn_main" in str(one.cmdline()) else []
-    return found
+            workers += [one] if "spawn_main" in str(one.cmdline()) else []
+    return workers
 
 
 @pytest.fixture(scope="module")

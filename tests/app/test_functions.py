@@ -39,20 +39,20 @@ def test_a_document_holds_what_the_command_writes_and_nothing_is_printed_or_left
     double = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", False)
     try:
-        found = bl.predict(refresh_interval=8, learning_rate=0.1)
+        prediction = bl.predict(refresh_interval=8, learning_rate=0.1)
         assert not jax.config.jax_enable_x64
     finally:
         jax.config.update("jax_enable_x64", double)
     assert capsys.readouterr() == ("", "")
     assert list(tmp_path.iterdir()) == []
     assert main(["predict", "refresh_interval=8", "learning_rate=0.1", "run_dir=here"]) == 0
-    assert found.to_dict() == json.loads(Path("here/summary.json").read_bytes())
+    assert prediction.to_dict() == json.loads(Path("here/summary.json").read_bytes())
     capsys.readouterr()
     bl.predict(refresh_interval=8, learning_rate=0.1, run_dir="there")
     assert capsys.readouterr() == ("", "")
     assert Path("there/summary.json").read_bytes() == Path("here/summary.json").read_bytes()
     assert Path("there/config.yaml").read_text() == Path("here/config.yaml").read_text().replace("here", "there")
-    assert repr(found).startswith(found.verdict)
+    assert repr(prediction).startswith(prediction.verdict)
 
 
 @pytest.mark.parametrize(
@@ -107,11 +107,11 @@ def test_an_object_that_nobody_registered_is_used_and_beside_a_folder_refused():
 
 
 def test_a_sweep_is_a_document_too_and_its_folder_can_be_loaded(capsys):
-    found = bl.sweep(**FEW, run_dir="here")
+    swept = bl.sweep(**FEW, run_dir="here")
     again = bl.load("here")
     assert capsys.readouterr() == ("", "")
-    assert found.data["threshold_exact"].attrs["units"]
-    assert found.table("threshold").iloc[0]["exact"] == pytest.approx(again.data["threshold_exact"].values.ravel()[0])
+    assert swept.data["threshold_exact"].attrs["units"]
+    assert swept.table("threshold").iloc[0]["exact"] == pytest.approx(again.data["threshold_exact"].values.ravel()[0])
     axes = again.plot(ax=Figure().subplots())
     assert {*axes.lines[0].get_xdata()} >= {1, 2}
 

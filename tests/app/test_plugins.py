@@ -100,9 +100,9 @@ def test_a_mistake_in_a_module_is_one_line(folder, source, words, capsys, monkey
     monkeypatch.delitem(sys.modules, "plug_bad", raising=False)
     (folder / "plug_bad.py").write_text(source)
     assert main(["predict", "plugins=[plug_bad]", "run_dir=run", *["bandit=mine"] * (source.count("Mine") > 0)]) == 2
-    said = capsys.readouterr()
-    assert (said.out, said.err.count("\n")) == ("", 1)
-    assert all(word in said.err for word in words), said.err
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert all(word in printed.err for word in words), printed.err
 
 
 def test_an_unknown_option_of_a_plugin_is_named(folder, capsys):

@@ -41,25 +41,25 @@ def test_json_is_strict_and_has_the_reason_beside_the_null():
 ODD = "a<b>|*[/b]\x1b[2J"
 
 
-def found() -> Result:
+def a_result() -> Result:
     rows = [{"log": ODD, "gain": 0.25}, {"log": "second", "gain": Value.absent("nothing was learned")}]
     return Result("Two", {"note": "top", "inside": {"logs": rows}}, [f"line {ODD}", Table("logs", rows)])
 
 
 def test_what_a_result_holds_are_its_attributes_and_subscripts():
-    made = found()
-    assert made.note == made["note"] == "top"
-    assert [row.gain for row in made.inside.logs] == [0.25, None]
-    assert made.inside.logs[1]["gain_reason"] == "nothing was learned"
-    assert dict(made) == made.to_dict()
-    assert made.table("logs")["gain"][0] == 0.25
+    result = a_result()
+    assert result.note == result["note"] == "top"
+    assert [row.gain for row in result.inside.logs] == [0.25, None]
+    assert result.inside.logs[1]["gain_reason"] == "nothing was learned"
+    assert dict(result) == result.to_dict()
+    assert result.table("logs")["gain"][0] == 0.25
     with pytest.raises(AttributeError, match=r"expected one of log, gain, got 'nothing'"):
-        _ = made.inside.logs[0].nothing
+        _ = result.inside.logs[0].nothing
 
 
 def test_text_of_others_is_shown_as_it_stands(capsys):
-    made = found()
-    made.show()
+    result = a_result()
+    result.show()
     shown = r"a<b>|*[/b]\x1b[2J"
     assert capsys.readouterr().out.count(shown) == 2
-    assert r"<td>a&lt;b&gt;|*[/b]\x1b[2J</td>" in made._repr_html_()
+    assert r"<td>a&lt;b&gt;|*[/b]\x1b[2J</td>" in result._repr_html_()

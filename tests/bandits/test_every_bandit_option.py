@@ -20,7 +20,7 @@ def log_softmax(x):
     return x - np.log(np.sum(np.exp(x), axis=-1, keepdims=True))
 
 
-def made(means, variances, reference, start, policy, reported=None):
+def bandit_by_hand(means, variances, reference, start, policy, reported=None):
     """What a bandit is: [X, K] each, start [D], policy: parameters [D] -> log-probabilities [X, K]."""
     means = np.atleast_2d(np.asarray(means, float))
     reported = means if reported is None else np.atleast_2d(np.asarray(reported, float))
@@ -36,7 +36,9 @@ def k_arm(rewards=(0.9, 0.7, 0.5, 0.3, 0.1), reference_logits=None, initial_logi
     rewards, flat = np.array(rewards), np.zeros(len(rewards))
     variances = rewards * (1 - rewards) if kind == "bernoulli" else flat
     reference = flat if reference_logits is None else reference_logits
-    return made(rewards, variances, reference, flat if initial_logits is None else initial_logits, softmax_arms, **more)
+    return bandit_by_hand(
+        rewards, variances, reference, flat if initial_logits is None else initial_logits, softmax_arms, **more
+    )
 
 
 def two_arm(rewards=(0.9, 0.1), **options):
@@ -73,8 +75,8 @@ def contextual(contexts=8, arms=4, overlap=0.0, conflict=0.0, difficulty=0.0, sp
     own, shared = parts[: contexts * arms].reshape(contexts, arms, -1), parts[contexts * arms :]
     phi = np.sqrt(1 - overlap) * own + np.sqrt(overlap) * shared[None] if features is None else np.array(features)
     success = success if rewards is None else np.array(rewards)
-    found = made(success, success * (1 - success), logits, np.zeros(phi.shape[-1]), None)
-    return found | {"policy": lambda theta: log_softmax(found["reference"] + phi @ theta)}
+    bandit = bandit_by_hand(success, success * (1 - success), logits, np.zeros(phi.shape[-1]), None)
+    return bandit | {"policy": lambda theta: log_softmax(bandit["reference"] + phi @ theta)}
 
 
 def sequence(vocabulary=2, length=3, rewards=None, initial_logits=None):
@@ -87,7 +89,7 @@ def sequence(vocabulary=2, length=3, rewards=None, initial_logits=None):
         return np.array([[first[s[0]] + sum(later[i][s[i], s[i + 1]] for i in range(length - 1)) for s in tokens]])
 
     start = np.zeros(free) if initial_logits is None else initial_logits
-    return made(means, means * (1 - means), np.zeros(len(tokens)), start, policy)
+    return bandit_by_hand(means, means * (1 - means), np.zeros(len(tokens)), start, policy)
 
 
 RIGHT = {
@@ -125,7 +127,7 @@ def neural(contexts=2, vocabulary=2, length=2, task="parity", width=8, depth=1, 
 
         return np.array([[one(x, s) for s in tokens] for x in range(contexts)])
 
-    return made(success, success * (1 - success), policy(start), start, policy)
+    return bandit_by_hand(success, success * (1 - success), policy(start), start, policy)
 
 
 BY_HAND = {"k_arm": k_arm, "two_arm": two_arm, "gaussian": gaussian, "modes": modes, "proxy": proxy,
@@ -210,14 +212,14 @@ def test_a_bandit_is_the_one_by_hand(name, option):
     beside = BESIDE.get((name, option), {})
     options = {**beside, option: VARIED[name][option]} if option else {}
     expected, bandit = BY_HAND[name](**options), BANDITS.build(name, options)
-    found = seen(bandit)
-    for part, value in found.items():
+    law = seen(bandit)
+    for part, value in law.items():
         np.testing.assert_allclose(value, expected[part], atol=1e-12, err_msg=part)
-    theta = near(found["start"])
+    theta = near(law["start"])
     np.testing.assert_allclose(bandit.log_policy(jnp.asarray(theta)), expected["policy"](theta), atol=1e-12)
     if option:
         other = BY_HAND[name](**beside)
-        parts = [(other[part], expected[part]) for part in found]
+        parts = [(other[part], expected[part]) for part in law]
         same = all(np.shape(a) == np.shape(b) and np.allclose(a, b, atol=1e-3) for a, b in parts)
         assert not same or np.max(np.abs(other["policy"](theta) - expected["policy"](theta))) > 1e-3
 

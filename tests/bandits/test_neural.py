@@ -139,8 +139,8 @@ def test_few_rows_of_a_network_are_not_run_beside_hundreds_of_empty_ones(monkeyp
     monkeypatch.setattr(displaced, "_run", counted)
     theta, cell = bandit.initial_parameters[None], cells(0.3, refresh_interval=2)
     direction = np.linspace(1, 2, theta.shape[1])
-    found = growth_rate(trained, "mean_field", cell, theta, direction, periods=1)
+    growth = growth_rate(trained, "mean_field", cell, theta, direction, periods=1)
     monkeypatch.setattr(displaced, "COSTLY_WIDTH", 3)
     other = growth_rate(trained, "mean_field", cell, theta, direction, periods=1)
     assert seen == [8, 3]
-    np.testing.assert_allclose(found, other, rtol=1e-6)
+    np.testing.assert_allclose(growth, other, rtol=1e-6)

@@ -28,11 +28,11 @@ def test_all_three_draw_the_same_curves(case):
     curves["reference"] = ENGINES["reference"](few, "hash", 2)(7)
     tail = kurtosis(case, 3)
     for one, other in (("fast", "numpy"), ("reference", "numpy"), ("reference", "fast")):
-        found = agreement(curves[one], curves[other], tail)
-        assert max(found["mean_z"], found["variance_z"]) <= 5, (one, other, found)
+        distance = agreement(curves[one], curves[other], tail)
+        assert max(distance["mean_z"], distance["variance_z"]) <= 5, (one, other, distance)
     other_kind = ENGINES["numpy"](replace(case, learning_rate=0.021), "hash", 2)(5)
-    found = agreement(curves["fast"], other_kind, tail)
-    assert max(found["mean_z"], found["variance_z"]) > 5
+    distance = agreement(curves["fast"], other_kind, tail)
+    assert max(distance["mean_z"], distance["variance_z"]) > 5
 
 
 def test_mean_fields_agree_to_float32():

@@ -141,9 +141,9 @@ def test_a_classifier_learns_what_can_be_learned_and_nothing_else():
 
 
 def test_scores_count():
-    def one(size, found, healthy=False):
+    def one(size, named, healthy=False):
         sizes = dict.fromkeys(FAILURES, 0.0) | {"reward_hacking": size}
-        return ScoredRun(sizes, label(sizes, load("effects")), found, healthy)
+        return ScoredRun(sizes, label(sizes, load("effects")), named, healthy)
 
     judged = [one(0.5, ("reward_hacking",)), one(0.3, ()), one(0.15, ()), one(0, (), True), one(0, FAILURES[1:2], True)]
     assert scores.recall(judged, "reward_hacking") == (1, 2)
@@ -163,13 +163,13 @@ def test_grades_are_counted_against_the_true_reward():
         return ScoredRun(dict.fromkeys(FAILURES, 0.0), labels, ("policy_concentration",), False, harmful, lacking)
 
     harmful = [one(lost, "policy_concentration") for lost in (0.6, 0.4, 0.1)]
-    found = scores.grades([*harmful, one(0.0), one(0.2)])
-    row = next(row for row in found["failures"] if row["failure"] == "policy_concentration")
+    grades = scores.grades([*harmful, one(0.0), one(0.2)])
+    row = next(row for row in grades["failures"] if row["failure"] == "policy_concentration")
     assert (row["found"], row["graded_failure"], row["graded_note"]) == (5, 3, 2)
     assert (row["lacking_as_failure"], row["lacking_as_note"]) == (0.4, 0.1)
     assert row["in_order"] == pytest.approx(5 / 6)
-    assert found["failures"][0]["in_order"] is None
-    assert found["failures"][0]["in_order_reason"]
+    assert grades["failures"][0]["in_order"] is None
+    assert grades["failures"][0]["in_order_reason"]
 
 
 def test_the_script_scores_simulated_runs(tmp_path, monkeypatch, capsys):
@@ -177,9 +177,9 @@ def test_the_script_scores_simulated_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(diagnoses, "load", lambda name: one_shape() if name in SPLITS else load(name))
     monkeypatch.chdir(tmp_path)
     assert diagnoses.main(["runs=24", "run_dir=out", "limits={entropy_lost: 0.2}"]) == script.OK
-    found = json.loads((tmp_path / "out/summary.json").read_text(), parse_constant=pytest.fail)["benchmark"]
-    assert found["runs"] == 24
-    assert {row["failure"] for row in found["diagnose"]["failures"]} == set(FAILURES)
-    assert found["reward_only"]["healthy"] == found["diagnose"]["healthy"] > 0
+    benchmark = json.loads((tmp_path / "out/summary.json").read_text(), parse_constant=pytest.fail)["benchmark"]
+    assert benchmark["runs"] == 24
+    assert {row["failure"] for row in benchmark["diagnose"]["failures"]} == set(FAILURES)
+    assert benchmark["reward_only"]["healthy"] == benchmark["diagnose"]["healthy"] > 0
     assert (tmp_path / "out/recall.png").stat().st_size > 1000
     assert "mean recall" in capsys.readouterr().out

@@ -10,8 +10,8 @@ def test_planted_differences_are_named_and_times_are_not_compared(tmp_path, caps
     for folder, seconds in zip(folders, (1.25, 31.5), strict=True):
         (folder / "predict").mkdir(parents=True)
         (folder / "predict/terminal.txt").write_text(f"exit 0\nsweep, {seconds} seconds in its last process\n")
-        found = {"law": {"limits": [0.5, None], "name": "A"}, "run_seconds": seconds}
-        (folder / "predict/found-summary.json").write_text(json.dumps(found, indent=2))
+        numbers = {"law": {"limits": [0.5, None], "name": "A"}, "run_seconds": seconds}
+        (folder / "predict/found-summary.json").write_text(json.dumps(numbers, indent=2))
     assert golden.compare(*folders) == golden.SAME
     capsys.readouterr()
     (folders[1] / "predict/found-summary.json").write_text(json.dumps({"law": {"limits": [0.6, None]}, "more": {}}))

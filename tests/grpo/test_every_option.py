@@ -97,13 +97,13 @@ def test_the_witness_shares_no_code():
 
 def assert_means_agree(bandit, kl_weight=0.6, infinite=(False, True), **rules):
     """Exact means of the package and by hand at one place, to 1e-12. Returns those by hand."""
-    place, found = PLACES[bandit], []
+    place, updates = PLACES[bandit], []
     for limit in infinite:
         expected = by_hand.mean_update(setting(bandit, **rules), *place, kl_weight, limit)
         drift = jax.jit(drift_of(learner(bandit, **rules), "mean_field" if limit else "finite_group"))
         np.testing.assert_allclose(drift(*map(jnp.asarray, place), jnp.asarray(kl_weight)), expected, atol=1e-12)
-        found.append(expected)
-    return np.concatenate(found)
+        updates.append(expected)
+    return np.concatenate(updates)
 
 
 TOKENS = {
@@ -123,23 +123,23 @@ def test_sequences_are_drawn_and_corrected_token_by_token(name):
     options = {"sampler": of_sampler}
     if rules.get("correction") in corrections:
         options["correction"] = corrections[rules["correction"]]
-    found = assert_means_agree("tokens", **rules, sampler=sampler, options=options)
+    updates = assert_means_agree("tokens", **rules, sampler=sampler, options=options)
     for left in ({"sampler": "exact"}, {"correction": "none"}):
         other = {**rules, "sampler": sampler, **left}
-        kept = {kind: of for kind, of in options.items() if kind not in left}
+        remaining = {kind: of for kind, of in options.items() if kind not in left}
         without = [
-            by_hand.mean_update(setting("tokens", **other, options=kept), *PLACES["tokens"], 0.6, limit)
+            by_hand.mean_update(setting("tokens", **other, options=remaining), *PLACES["tokens"], 0.6, limit)
             for limit in (False, True)
         ]
         same = "correction" in left and "correction" not in rules
-        assert (np.max(np.abs(np.concatenate(without) - found)) > 1e-3) != same, left
+        assert (np.max(np.abs(np.concatenate(without) - updates)) > 1e-3) != same, left
 
 
-def assert_matters(bandit, kind, found, **rules):
+def assert_matters(bandit, kind, updates, **rules):
     """By hand, the default of an option is another update."""
     defaults = {**rules, "options": {other: of for other, of in rules["options"].items() if other != kind}}
     other = [by_hand.mean_update(setting(bandit, **defaults), *PLACES[bandit], 0.6, limit) for limit in (False, True)]
-    assert np.max(np.abs(np.concatenate(other) - found)) > 1e-3, f"{kind}: the value in VARIED changes nothing"
+    assert np.max(np.abs(np.concatenate(other) - updates)) > 1e-3, f"{kind}: the value in VARIED changes nothing"
 
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
@@ -161,8 +161,8 @@ def test_an_option_changes_the_mean_update_as_its_formula_says(kind, name, optio
     if kind == "correction":
         rules |= {"estimator": "ratio", **SAMPLED}
         rules["options"] |= SAMPLED_OPTIONS
-    found = assert_means_agree(bandit, **rules)
-    assert_matters(bandit, kind, found, **rules)
+    updates = assert_means_agree(bandit, **rules)
+    assert_matters(bandit, kind, updates, **rules)
 
 
 CONTEXT_RULES = {"estimator": "ratio", "kl_estimator": "k3", "entropy_weight": 0.4}
@@ -181,9 +181,9 @@ def test_a_variant_with_several_contexts_and_an_entropy_bonus(kind, name):
         rules |= {"estimator": "uncorrected"}
     if kind == "correction":
         rules |= {**SAMPLED, "options": SAMPLED_OPTIONS}
-    found = assert_means_agree("prompts", **rules)
+    updates = assert_means_agree("prompts", **rules)
     without = by_hand.mean_update(setting("prompts", **{**rules, "entropy_weight": 0.0}), *PLACES["prompts"], 0.6)
-    assert np.max(np.abs(found[: len(without)] - without)) > 1e-3
+    assert np.max(np.abs(updates[: len(without)] - without)) > 1e-3
 
 
 @pytest.mark.parametrize("name", sorted(KL_ESTIMATORS))

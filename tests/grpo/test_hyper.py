@@ -59,7 +59,9 @@ def test_python_numbers_are_settings():
 
 def test_a_number_beside_arrays_is_that_of_every_cell():
     many = Hyper(np.array([0.1, 0.2]), 0.5, 2, 1.0)
-    found = trajectories(learner(), "mean_field", many, steps=3)
-    np.testing.assert_array_equal(found, trajectories(learner(), "mean_field", cells([0.1, 0.2], 0.5, 2, 1.0), steps=3))
+    together = trajectories(learner(), "mean_field", many, steps=3)
+    np.testing.assert_array_equal(
+        together, trajectories(learner(), "mean_field", cells([0.1, 0.2], 0.5, 2, 1.0), steps=3)
+    )
     with pytest.raises(ValueError, match="momentum: expected an array of 2 cells"):
         run(learner(), "mean_field", many._replace(momentum=np.zeros(3)), steps=3)

@@ -78,8 +78,8 @@ def test_gradient_is_that_of_the_published_objective(name):
     log_old, log_new = jnp.sum(LOG_OLD, 0), jnp.sum(LOG_NEW, 0)
     by_token = trained.estimator.token_weights is not None
     ratio = jnp.exp(LOG_NEW - LOG_OLD) if by_token else jnp.exp(log_new - log_old)
-    found = counted(trained, Shift(log_old, log_new, ratio), SCORES, 1 / 6) / 6
-    np.testing.assert_allclose(jnp.broadcast_to(found, (3, 6)), jax.grad(objective)(LOG_NEW), atol=1e-15)
+    gradient = counted(trained, Shift(log_old, log_new, ratio), SCORES, 1 / 6) / 6
+    np.testing.assert_allclose(jnp.broadcast_to(gradient, (3, 6)), jax.grad(objective)(LOG_NEW), atol=1e-15)
 
 
 def test_every_estimator_has_its_objective_here():
@@ -101,25 +101,25 @@ def test_tpo_vanishes_at_its_target_and_is_grpo_for_a_uniform_policy_at_high_tem
 def test_kl_term_is_the_gradient_of_its_divergence_on_policy(name):
     trained = learner("grpo", ARMS, kl_estimator=name)
     policy = jax.nn.softmax(THETA)[None]
-    found = policy_gradient(trained, 0.7, THETA, THETA, jnp.zeros((1, 3)), policy)
+    gradient = policy_gradient(trained, 0.7, THETA, THETA, jnp.zeros((1, 3)), policy)
     kl = KL_ESTIMATORS[name]()
     expected = jax.grad(lambda x: kl.divergence(ARMS.log_policy(x), ARMS.reference_log_policy)[0])(THETA)
-    np.testing.assert_allclose(found, -0.7 * expected, atol=1e-15)
+    np.testing.assert_allclose(gradient, -0.7 * expected, atol=1e-15)
 
 
 def test_the_sampled_kl_term_is_the_gradient_of_its_loss():
     log_ratio = jnp.array([-0.7, 0.0, 0.4])
-    found = KL_ESTIMATORS["k3"]().slope(log_ratio, jnp.zeros(3))
-    np.testing.assert_allclose(found, jax.vmap(jax.grad(lambda x: jnp.exp(-x) - 1 + x))(log_ratio), atol=1e-15)
+    slope = KL_ESTIMATORS["k3"]().slope(log_ratio, jnp.zeros(3))
+    np.testing.assert_allclose(slope, jax.vmap(jax.grad(lambda x: jnp.exp(-x) - 1 + x))(log_ratio), atol=1e-15)
 
 
 @pytest.mark.parametrize("estimator", ["frozen", "uncorrected"])
 def test_entropy_bonus_is_a_kl_to_the_uniform_policy(estimator):
     uniform = k_arm((0.8, 0.55, 0.2))
-    made = [
+    learners = [
         Learner(uniform, estimator=ESTIMATORS[estimator](), group_size=5, entropy_weight=bonus) for bonus in (0.2, 0.0)
     ]
-    paid, plain = (drift_of(trained, "finite_group") for trained in made)
+    paid, plain = (drift_of(trained, "finite_group") for trained in learners)
     np.testing.assert_allclose(paid(THETA, OLD, 0.5), plain(THETA, OLD, 0.7), atol=1e-15)
     assert np.max(np.abs(paid(THETA, OLD, 0.5) - plain(THETA, OLD, 0.5))) > 1e-2
 

@@ -91,14 +91,14 @@ def test_a_silent_group_has_no_centred_advantage_and_finite_derivatives(name):
     rule = RULES[name]
     for dtype in (np.float32, np.float64):
         values, shares = VALUES.astype(dtype), jnp.asarray(COUNTS[2] / SIZE, dtype) * dtype(1 - 1e-6)
-        found = advantages(rule, values, shares, None)
-        assert found.dtype == dtype
+        values_of_all = advantages(rule, values, shares, None)
+        assert values_of_all.dtype == dtype
         slope = jax.jacfwd(lambda p: advantages(rule, values, p, None))(shares)  # noqa: B023
         assert np.all(np.isfinite(slope))
         if rule.centred:
             drawn = drawn_advantages(rule, jnp.full((2, SIZE), 0.1, dtype))
             assert np.all(np.asarray(drawn) == 0)
-            assert abs(float(found[1])) < 1e-5
+            assert abs(float(values_of_all[1])) < 1e-5
 
 
 def test_silence_is_one_distinct_value_whatever_the_shares_are_rounded_to():
@@ -122,8 +122,8 @@ def test_the_median_of_every_small_group_is_numpys():
         expected = values[:, None] - np.array([np.median(np.repeat(values, row)) for row in counts])
         for dtype in (np.float32, np.float64):
             shares = jnp.asarray(counts.T, dtype) * dtype(1 / size)
-            found = Median().advantages(jnp.asarray(values, dtype)[:, None], shares, size)
-            np.testing.assert_allclose(found, expected, atol=1e-6)
+            centred = Median().advantages(jnp.asarray(values, dtype)[:, None], shares, size)
+            np.testing.assert_allclose(centred, expected, atol=1e-6)
             moved = Median().advantages(jnp.asarray(values, dtype)[:, None], shares * np.nextafter(dtype(1), 0), None)
             off += np.count_nonzero(np.abs(moved - expected) > 1e-3)
     assert off > 0

@@ -46,10 +46,10 @@ def test_laws_are_their_definitions(name):
 def test_rounded_logits_stand_on_the_grid_of_their_type():
     """bf16 keeps 8 bits of a mantissa, fp8 4: 2.3 is 2.296875, or 2.25. Beyond 240 fp8 is 240."""
     for kind, logit in (("bf16", 2.296875), ("fp8", 2.25)):
-        found = Rounding(kind).log_law(jax.nn.log_softmax(jnp.array([[2.3, -2.3]])))
-        np.testing.assert_allclose(found[0, 0] - found[0, 1], 2 * logit, rtol=1e-12)
-    found = Rounding("fp8").log_law(jnp.array([[0.0, -1e3]]))
-    np.testing.assert_allclose(found[0, 0] - found[0, 1], 480.0, rtol=1e-12)
+        rounded = Rounding(kind).log_law(jax.nn.log_softmax(jnp.array([[2.3, -2.3]])))
+        np.testing.assert_allclose(rounded[0, 0] - rounded[0, 1], 2 * logit, rtol=1e-12)
+    rounded = Rounding("fp8").log_law(jnp.array([[0.0, -1e3]]))
+    np.testing.assert_allclose(rounded[0, 0] - rounded[0, 1], 480.0, rtol=1e-12)
 
 
 def drift(places=((0.4, -0.2, 0.1), (0.1, 0.3, -0.5)), dynamics="finite_group", **rules):
@@ -104,9 +104,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name", "options", "said"), BAD)
-def test_bad_options_are_one_line(kind, name, options, said):
-    with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+@pytest.mark.parametrize(("kind", "name", "options", "line"), BAD)
+def test_bad_options_are_one_line(kind, name, options, line):
+    with pytest.raises(ValueError, match=f"^{re.escape(line)}$"):
         {"sampler": SAMPLERS, "correction": CORRECTIONS}[kind].build(name, options)
 
 
@@ -116,8 +116,8 @@ def test_weights_need_every_answer(sampler):
     learner(sampler=sampler)
     for rules in ({"estimator": Clipped()}, {"correction": Truncated()}, {"correction": Masked()}):
         (rule,) = rules.values()
-        said = f"sampler: expected one that can draw every answer, as the weights {rule!r} need, got {sampler!r}"
-        with pytest.raises(ValueError, match=f"^{re.escape(said)}$"):
+        line = f"sampler: expected one that can draw every answer, as the weights {rule!r} need, got {sampler!r}"
+        with pytest.raises(ValueError, match=f"^{re.escape(line)}$"):
             learner(sampler=sampler, **rules)
 
 
@@ -132,8 +132,8 @@ class AnyOrder(SequenceBandit):
 def test_sequences_in_no_known_order_have_no_sampler():
     bandit = sequence()
     unordered = AnyOrder(bandit.law, bandit.initial_parameters, bandit.reference_log_policy, bandit.tokens)
-    said = "sampler: expected exact where sequences are not said to be in lexicographic order, got Temperature"
-    with pytest.raises(ValueError, match=said):
+    line = "sampler: expected exact where sequences are not said to be in lexicographic order, got Temperature"
+    with pytest.raises(ValueError, match=line):
         learner(bandit=unordered, sampler=Temperature())
     learner(bandit=unordered, sampler=OwnLaw())
     learner(bandit=bandit, sampler=Temperature())

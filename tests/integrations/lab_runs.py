@@ -66,8 +66,8 @@ def unstable_runs(seed: int, count: int) -> Iterator[LabRun]:
 def _runs(
     seed: int, count: int, stable: bool, times: tuple[float, float], weights: tuple[float, float]
 ) -> Iterator[LabRun]:
-    rng, found = np.random.default_rng([seed, stable]), 0
-    while found < count:
+    rng, number = np.random.default_rng([seed, stable]), 0
+    while number < count:
         setting = {
             **PROBLEMS[rng.integers(len(PROBLEMS))],
             "momentum": float(rng.choice([0.0, 0.5, 0.9])),
@@ -75,12 +75,12 @@ def _runs(
             "kl_weight": float(np.exp(rng.uniform(*np.log(weights)))),
         }
         ratio = float(np.exp(rng.uniform(*np.log(times))))
-        said = bl.predict(**setting).to_dict()
-        exact = said["thresholds"]["learning_rate"]["exact"]
+        prediction = bl.predict(**setting).to_dict()
+        exact = prediction["thresholds"]["learning_rate"]["exact"]
         if not exact:
             continue
         setting["learning_rate"] = ratio * exact
-        if stable and not _learns(setting, said):
+        if stable and not _learns(setting, prediction):
             continue
         verdict = bl.predict(**setting).to_dict()["verdict"]
         if not verdict.startswith("stable: " if stable else "unstable: ") or "vertex" in verdict:
@@ -89,14 +89,14 @@ def _runs(
         mean = np.clip(runs.reward_mean.values[:-1], 0, 1)
         if not stable and _swing(mean) < CYCLE:
             continue
-        found += 1
+        number += 1
         yield LabRun(setting, verdict, mean)
 
 
-def _learns(setting: dict[str, Any], said: dict[str, Any]) -> bool:
+def _learns(setting: dict[str, Any], prediction: dict[str, Any]) -> bool:
     start = float(np.mean(setting["bandit"]["rewards"]))
-    gain = (said["fixed_point"]["expected_reward"] - start) / (1 - start)
-    slowest = min(abs(complex(one)) for one in said["stiffness_spectrum"])
+    gain = (prediction["fixed_point"]["expected_reward"] - start) / (1 - start)
+    slowest = min(abs(complex(one)) for one in prediction["stiffness_spectrum"])
     times = slowest * setting["learning_rate"] * STEPS / (1 - setting["momentum"])
     return bool(gain >= LEAST_GAIN and times >= LEAST_TIMES)
 

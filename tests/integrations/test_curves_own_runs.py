@@ -43,8 +43,8 @@ def test_a_quick_success_is_no_standstill(rise):
     mean = 0.5 + 0.3 * (1 - np.exp(-np.arange(400) / rise))
     for seed in range(10):
         curve = curve_of(np.random.default_rng(seed).binomial(512, mean) / 512)
-        found = STANDSTILL(Case(curve))
-        assert not getattr(found, "fires", False)
+        judgement = STANDSTILL(Case(curve))
+        assert not getattr(judgement, "fires", False)
 
 
 @pytest.mark.nightly
@@ -60,8 +60,8 @@ def test_what_is_stable_for_predict_is_no_failure(answers):
 def test_what_cycles_for_predict_is_an_instability(answers):
     """100 random settings, seed 3502: at least 60 found."""
     runs = runs_of(unstable_runs, 3502, 100)
-    found = [
+    verdicts = [
         bool({"dynamical_instability", "collapsed"} & failures(run.logged(answers, place)))
         for place, run in enumerate(runs)
     ]
-    assert sum(found) >= 60
+    assert sum(verdicts) >= 60

@@ -38,9 +38,9 @@ def test_the_probes_thresholds_are_those_of_the_theory():
         mode = loop.Mode(fresh, stale, momentum, model, convention)
         other = theory.LinearLoop(fresh, stale, momentum, model, convention)
         expected = theory.first_unstable_learning_rate(other, interval).value
-        found = loop.largest_rate(mode, interval)
-        assert found == pytest.approx(math.inf if expected is None else expected, rel=1e-9)
-        rate = found * rng.uniform(0.1, 1.2) if math.isfinite(found) else 0.1
+        threshold = loop.largest_rate(mode, interval)
+        assert threshold == pytest.approx(math.inf if expected is None else expected, rel=1e-9)
+        rate = threshold * rng.uniform(0.1, 1.2) if math.isfinite(threshold) else 0.1
         expected = theory.first_unstable_refresh_interval(other, rate, loop.LONGEST["lag"]).value
         first = loop.first_unstable_interval(mode, rate)
         first = None if first is not None and first > loop.LONGEST["lag"] else first

@@ -259,11 +259,11 @@ def test_no_check_passes_on_a_comparison_of_nothing(monkeypatch):
         *("exact mean of a group against sampling", "infinite groups are the limit of large ones"),
         *("stiffness by three routes", PROGRAMS, GROWTH),
     )
-    found = {name: run_check(name, subject) for name in asked}
-    assert [name for name, result in found.items() if result.status == "pass"] == []
-    assert "nothing to compare" in found["gradient of the policy against finite differences"].detail
-    assert "nothing to compare" in found["exact mean of a group against sampling"].detail
-    assert "does not change with its parameters" in found[GROWTH].detail
+    results = {name: run_check(name, subject) for name in asked}
+    assert [name for name, result in results.items() if result.status == "pass"] == []
+    assert "nothing to compare" in results["gradient of the policy against finite differences"].detail
+    assert "nothing to compare" in results["exact mean of a group against sampling"].detail
+    assert "does not change with its parameters" in results[GROWTH].detail
     for nothing in ([], [0.0, 0.0], [1e-7]):
         with pytest.raises(AssertionError, match="nothing to compare"):
             not_zero("growth", nothing, least=1e-6)

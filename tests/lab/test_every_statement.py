@@ -36,12 +36,12 @@ def predicted(model, convention, rate, momentum=0.8, **changes):
     return OperatingPoint(settings, learner, Hyper(rate, momentum, 3, 1.0), linear)
 
 
-def numbers(found):
+def numbers(results):
     """(key, value or None, whether it is a learning rate)."""
-    rows = [(key, value.value, value.unit == RATE) for key, value in evaluate(found).items()]
-    rows += [(name, getattr(found, name).value, True) for name in ("law", "exact", "onset")]
-    damped = found.linear.oscillator_onset(3, found.hyper.momentum).value
-    return [*rows, ("oscillator_onset", damped, True), ("radius", found.radius.value, False)]
+    rows = [(key, value.value, value.unit == RATE) for key, value in evaluate(results).items()]
+    rows += [(name, getattr(results, name).value, True) for name in ("law", "exact", "onset")]
+    damped = results.linear.oscillator_onset(3, results.hyper.momentum).value
+    return [*rows, ("oscillator_onset", damped, True), ("radius", results.radius.value, False)]
 
 
 def assert_same(one, other, factor):

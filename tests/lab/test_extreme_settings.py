@@ -28,6 +28,6 @@ def test_the_fixed_point_of_arms_that_hardly_differ(gap, weight):
     signal = MomentSignal((0.0, gap), (0.0, 0.0), "dr_grpo")
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)
-        found = fixed_points(signal, np.array([0.3, 0.7]), weight)
+        points = fixed_points(signal, np.array([0.3, 0.7]), weight)
     worse = 0.3 * np.exp(-gap / weight) / (0.3 * np.exp(-gap / weight) + 0.7)
-    np.testing.assert_allclose([one.policy for one in found], [[worse, 1 - worse]], atol=1e-12)
+    np.testing.assert_allclose([one.policy for one in points], [[worse, 1 - worse]], atol=1e-12)

@@ -20,7 +20,7 @@ def learners(staleness):
 def test_rest_and_stiffness_are_those_of_root_finding_and_automatic_differentiation():
     """The gap to 1e-9; central differences with step 1e-5 to 1e-7. The next variant's numbers are caught."""
     several = learners("refresh")
-    found = []
+    spectra = []
     for i, one in enumerate(several):
         point = find_fixed_point(one, "mean_field", 1.0)
         gap = variants.rest_gap(several, "mean_field", i, 1.0)
@@ -28,8 +28,8 @@ def test_rest_and_stiffness_are_those_of_root_finding_and_automatic_differentiat
         rates = variants.fresh_and_stale_rate(several, "mean_field", i, 1.0, gap)
         exact = [float(part[0, 0]) for part in fresh_and_stale(one, "mean_field", 1.0, point)]
         np.testing.assert_allclose(rates, exact, atol=1e-7)
-        found.append(exact)
-    assert np.min(np.abs(np.diff(found, axis=0))) > 1e-2
+        spectra.append(exact)
+    assert np.min(np.abs(np.diff(spectra, axis=0))) > 1e-2
 
 
 def test_a_variant_runs_as_the_engine_runs_it_alone():

@@ -26,8 +26,8 @@ def exact(rule, gap, old):
 def test_the_variance_of_an_update_from_old_answers_is_that_of_finite_groups(rule):
     """Leading in 1/G: within 5/G. Planted: the variance of answers without a weight is another one."""
     for gap, old in ((2.0, 2.0), (2.6, 1.7), (1.2, 2.1)):
-        found = float(update_noise.variance_of_update(SETTING, rule, np.array(gap), np.array(old)))
-        assert found == pytest.approx(exact(rule, gap, old), rel=5 / SIZE)
+        variance = float(update_noise.variance_of_update(SETTING, rule, np.array(gap), np.array(old)))
+        assert variance == pytest.approx(exact(rule, gap, old), rel=5 / SIZE)
     plain = update_noise.variance_of_update(SETTING, "uncorrected", np.array(1.2), np.array(2.1))
     assert float(plain) != pytest.approx(exact("ratio", 1.2, 2.1), rel=20 / SIZE)
 
@@ -39,7 +39,7 @@ def test_the_closure_is_the_plain_fluctuation_where_policies_are_close():
         float(update_noise.variance_of_update(SETTING, "ratio", *np.array([[point.gap]] * 2))[0]) / SETTING.group_size
     )
     for age in (0, 4):
-        found, share = update_noise.closure(SETTING, "ratio", point, 0.01, age)
-        assert found == pytest.approx(update_noise.response(point, 0.01, age)[0] * noise, rel=0.01)
+        variance, share = update_noise.closure(SETTING, "ratio", point, 0.01, age)
+        assert variance == pytest.approx(update_noise.response(point, 0.01, age)[0] * noise, rel=0.01)
         assert share == pytest.approx(1, abs=1e-3)
     assert np.isnan(update_noise.closure(SETTING, "ratio", point, 6.0, 4)[0])

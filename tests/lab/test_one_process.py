@@ -17,16 +17,18 @@ SAME = [name for name in ESTIMATORS if weighs(learner(estimator=ESTIMATORS[name]
 
 def printed(momentum=0.9, rate=RATE, **asked):
     """The numbers of a prediction that belong to the process, and its verdict."""
-    found = bl.predict(bandit=BANDIT, dynamics="mean_field", momentum=momentum, learning_rate=rate, **asked).to_dict()
-    rates = found["thresholds"]["learning_rate"]
+    prediction = bl.predict(
+        bandit=BANDIT, dynamics="mean_field", momentum=momentum, learning_rate=rate, **asked
+    ).to_dict()
+    rates = prediction["thresholds"]["learning_rate"]
     numbers = [
-        *found["fixed_point"]["policy"],
-        *found["stiffness_spectrum"],
+        *prediction["fixed_point"]["policy"],
+        *prediction["stiffness_spectrum"],
         rates["exact"],
         rates["oscillation_onset"],
-        found["spectral_radius"],
+        prediction["spectral_radius"],
     ]
-    return np.array(numbers), found["regime"], found["bifurcation"]
+    return np.array(numbers), prediction["regime"], prediction["bifurcation"]
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +36,9 @@ def reference():
     return printed(estimator="frozen")
 
 
-def assert_same(found, reference):
-    np.testing.assert_allclose(found[0], reference[0], rtol=1e-9)
-    assert found[1:] == reference[1:]
+def assert_same(prediction, reference):
+    np.testing.assert_allclose(prediction[0], reference[0], rtol=1e-9)
+    assert prediction[1:] == reference[1:]
 
 
 @pytest.mark.parametrize("estimator", [name for name in SAME if name != "frozen"])

@@ -98,8 +98,8 @@ def by_hand(lag, momentum):
 @cache
 def point():
     trained = learner("grpo", two_arm(), staleness="refresh")
-    found = find_fixed_point(trained, "mean_field", 1.0)
-    return found, measure_stiffness(trained, "mean_field", 1.0, found)
+    rest = find_fixed_point(trained, "mean_field", 1.0)
+    return rest, measure_stiffness(trained, "mean_field", 1.0, rest)
 
 
 PLACES = [(1, 0.0), (2, 0.0), (4, 0.0), (1, 0.5), (3, 0.5)]
@@ -107,11 +107,11 @@ PLACES = [(1, 0.0), (2, 0.0), (4, 0.0), (1, 0.5), (3, 0.5)]
 
 def onsets(rule):
     """Measured onsets in kappa at PLACES."""
-    found, stiffness = point()
+    rest, stiffness = point()
     grid = cells(1.0, [mu for _, mu in PLACES], [n for n, _ in PLACES])
-    mode = stiffest_mode(stiffness.relaxation_matrix, found.basis)
+    mode = stiffest_mode(stiffness.relaxation_matrix, rest.basis)
     rates = np.geomspace(0.01, 30, 50)
-    theta = np.tile(found.theta, (len(PLACES), 1))
+    theta = np.tile(rest.theta, (len(PLACES), 1))
     trained = Learner(two_arm(), staleness=rule, horizon=4)
     return learning_rate_onset(trained, "mean_field", grid, theta, *mode, rates).value * stiffness.relaxation[0].real
 
@@ -127,26 +127,26 @@ def test_the_onset_of_a_rule_with_a_period_is_sampled_by_that_period():
 def test_a_wrong_period_is_found_by_check():
     name = "period and rewind"
     assert run_check(name, subject_of("staleness", "alternating")).status == "pass"
-    found = run_check(name, subject_of("staleness", "misdated"))
-    assert found.status == "FAIL"
-    assert "period(2) = 1" in found.detail
+    result = run_check(name, subject_of("staleness", "misdated"))
+    assert result.status == "FAIL"
+    assert "period(2) = 1" in result.detail
 
 
 def predict(*given):
     assert main(["predict", "run_dir=here", "overwrite=true", *given]) == 0
-    found = json.loads(Path("here/summary.json").read_text(), parse_constant=pytest.fail)
-    return found, {row["key"]: row for row in found["statements"]}
+    summary = json.loads(Path("here/summary.json").read_text(), parse_constant=pytest.fail)
+    return summary, {row["key"]: row for row in summary["statements"]}
 
 
 def test_predict_gives_the_threshold_of_an_own_staleness_model():
     lag, momentum = 3, 0.5
     given = ("staleness=alternating", f"refresh_interval={lag}", f"momentum={momentum}", "dynamics=mean_field")
-    found, rows = predict(*given)
+    summary, rows = predict(*given)
     kappa = by_hand(lag, momentum)[0]
-    assert found["thresholds"]["learning_rate"]["exact"] * found["stiffness"] == pytest.approx(kappa, rel=1e-6)
-    assert found["verdict"].startswith("stable: eta is")
-    assert found["oscillator"]["damping"] == pytest.approx((1 - momentum) / 0.05 - lag * found["stiffness"])
-    rate = 1.1 * kappa / found["stiffness"]
+    assert summary["thresholds"]["learning_rate"]["exact"] * summary["stiffness"] == pytest.approx(kappa, rel=1e-6)
+    assert summary["verdict"].startswith("stable: eta is")
+    assert summary["oscillator"]["damping"] == pytest.approx((1 - momentum) / 0.05 - lag * summary["stiffness"])
+    rate = 1.1 * kappa / summary["stiffness"]
     beyond, _ = predict(*given, f"learning_rate={rate}")
     assert beyond["verdict"].startswith("unstable: eta is 1.1 times above the exact threshold")
     values = np.linalg.eigvals(two_steps(1.1 * kappa, lag, momentum))
@@ -183,18 +183,18 @@ def test_adamw_has_the_threshold_of_its_own_decay():
 
 def test_adam_has_the_threshold_of_its_mean_over_the_std_of_the_noise():
     """An average of gradients over one std, the same of both arms: by the noise and the closed form of the theory."""
-    found, rows = predict("optimizer=adam")
+    summary, rows = predict("optimizer=adam")
     signal = theory.BinarySignal(theory.GroupLaw("grpo", 64), (0.9, 0.1))
-    noise = theory.binary_covariance(signal.law, signal.means, np.array(found["fixed_point"]["policy"]))
-    expected = theory.exact("refresh", 1, 0.9, "ema").kappa * (np.sqrt(noise[0, 0]) + 1e-8) / found["stiffness"]
+    noise = theory.binary_covariance(signal.law, signal.means, np.array(summary["fixed_point"]["policy"]))
+    expected = theory.exact("refresh", 1, 0.9, "ema").kappa * (np.sqrt(noise[0, 0]) + 1e-8) / summary["stiffness"]
     assert rows["held_moment"]["value"] == pytest.approx(expected, rel=1e-5)
 
 
 def test_what_mean_and_largest_age_guarantee():
     """Weights .5, .3, .2, so that the mean age is 0.7 and the largest 2."""
-    found, rows = predict("staleness=ages", "staleness.weights=[0.5,0.3,0.2]", "learning_rate=0.1", "momentum=0.9")
-    assert found["verdict"].endswith("safe below 0.98 by the mean age alone, below 0.35 by the largest")
-    assert found["oscillator"]["lag"] == pytest.approx(0.7)
-    onset, exact = (found["thresholds"]["learning_rate"][name] for name in ("oscillation_onset", "exact"))
+    summary, rows = predict("staleness=ages", "staleness.weights=[0.5,0.3,0.2]", "learning_rate=0.1", "momentum=0.9")
+    assert summary["verdict"].endswith("safe below 0.98 by the mean age alone, below 0.35 by the largest")
+    assert summary["oscillator"]["lag"] == pytest.approx(0.7)
+    onset, exact = (summary["thresholds"]["learning_rate"][name] for name in ("oscillation_onset", "exact"))
     assert 0 < onset < rows["mean_age_law"]["value"] <= exact
-    assert found["stationary_std"]["expected_reward"] > 0
+    assert summary["stationary_std"]["expected_reward"] > 0

@@ -78,12 +78,12 @@ def test_every_prompt_has_its_policy():
     assert alone["policies"] == [alone["policy"]]
     rewards = "bandit.rewards=[[0.8,0.3],[0.6,0.5]]"
     one = ("bandit=contextual", "bandit.contexts=2", "bandit.arms=2", "bandit.spread=0", rewards)
-    found = predict("dynamics=mean_field", *one)["fixed_point"]
-    assert found["policy"] == found["policies"][0]
-    np.testing.assert_allclose(np.sum(found["policies"], axis=1), 1)
-    assert found["policies"][0][0] > found["policies"][1][0] + 0.05
-    mean = np.mean(np.sum(np.array(found["policies"]) * [[0.8, 0.3], [0.6, 0.5]], axis=1))
-    assert found["expected_reward"] == pytest.approx(mean, rel=1e-12)
+    fixed = predict("dynamics=mean_field", *one)["fixed_point"]
+    assert fixed["policy"] == fixed["policies"][0]
+    np.testing.assert_allclose(np.sum(fixed["policies"], axis=1), 1)
+    assert fixed["policies"][0][0] > fixed["policies"][1][0] + 0.05
+    mean = np.mean(np.sum(np.array(fixed["policies"]) * [[0.8, 0.3], [0.6, 0.5]], axis=1))
+    assert fixed["expected_reward"] == pytest.approx(mean, rel=1e-12)
 
 
 def statements(*overrides) -> dict:
@@ -152,9 +152,9 @@ def test_a_mode_that_flips_at_every_step_is_oscillatory_over_blocks_of_any_lengt
 def test_formulas_of_the_plain_drift_are_not_given_for_another(given):
     """With an entropy term or weights on policy they printed the plain drift's numbers as exact."""
     small = (*("momentum=0", "refresh_interval=4", "learning_rate=2.7134"), "group_size=16")
-    plain, found = statements(*small), statements(*small, given)
+    plain, sampled = statements(*small), statements(*small, given)
     assert plain["collapsed"] is not None
-    assert found["collapsed"] is None
+    assert sampled["collapsed"] is None
 
 
 HOT = ("bandit.kind=fixed", "bandit.rewards=[1,0]", "advantage=dr_grpo", "dynamics=mean_field", "sampler=temperature")
@@ -165,12 +165,12 @@ def test_a_hot_sampler_collapses_mean_only_training():
     summary = predict(*HOT, "kl_weight=0.4")
     assert summary["verdict"].endswith("no interior fixed point at KL weight 0.4; one exists from KL weight 0.5294")
     assert summary["critical_kl_weight"] == pytest.approx(0.5294, abs=1e-4)
-    found = predict(*HOT, "kl_weight=0.6")
+    prediction = predict(*HOT, "kl_weight=0.6")
     own = predict(*HOT[:-1], "kl_weight=0.6")
-    assert found["verdict"].startswith("samples by Temperature(tau=1.25): stable: ")
-    assert found["stiffness_source"] == "closed form"
-    bias = found["fixed_point"]["expected_reward"] - own["fixed_point"]["expected_reward"]
-    rows = {row["key"]: row["value"] for row in found["statements"]}
+    assert prediction["verdict"].startswith("samples by Temperature(tau=1.25): stable: ")
+    assert prediction["stiffness_source"] == "closed form"
+    bias = prediction["fixed_point"]["expected_reward"] - own["fixed_point"]["expected_reward"]
+    rows = {row["key"]: row["value"] for row in prediction["statements"]}
     assert rows["sampler_bias"] == pytest.approx(bias, rel=1e-9)
     assert rows["critical_kl_weight"] == pytest.approx(0.5294, abs=1e-4)
 

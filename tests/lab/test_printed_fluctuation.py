@@ -46,13 +46,13 @@ def test_printed_std_is_that_of_sampled_runs(rule, batch):
         pytest.skip("without blocks no batch can be reused")
     exact = bl.predict(**setting).thresholds.learning_rate.exact
     rate = min(0.02 * exact, 0.3) if isinstance(exact, float) else 0.1
-    found = bl.predict(**setting, learning_rate=rate)
-    printed = found.stationary_std["expected_reward"]
+    prediction = bl.predict(**setting, learning_rate=rate)
+    printed = prediction.stationary_std["expected_reward"]
     if printed is None:
-        assert built.drawn, found.stationary_std
+        assert built.drawn, prediction.stationary_std
         pytest.skip("nothing is printed of drawn ages")
-    policy = np.log(found.fixed_point.policy)
-    steps = int(10 / (rate * found.stiffness))
+    policy = np.log(prediction.fixed_point.policy)
+    steps = int(10 / (rate * prediction.stiffness))
     bandit = {"initial_logits": policy.tolist()}
     runs = bl.simulate(**setting, bandit=bandit, learning_rate=rate, seeds=SEEDS, steps=steps, seed=1)
     z = (float(runs.reward_variance[-1]) / printed**2 - 1) / np.sqrt(2 / SEEDS)

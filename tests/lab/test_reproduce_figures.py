@@ -57,7 +57,7 @@ def errors(folder: Path) -> str:
 
 
 @cache
-def found(place: Path, name: str) -> tuple[Loaded, Results]:
+def results_of(place: Path, name: str) -> tuple[Loaded, Results]:
     """What claims and pictures of a draft were made from, or a skip where it cannot run here."""
     summary = run(place, name)
     if summary["figures"][0]["status"] == "skipped":
@@ -71,7 +71,7 @@ def found(place: Path, name: str) -> tuple[Loaded, Results]:
 @pytest.mark.slow
 @drafted
 def test_files_numbers_and_claims_exist(place, name):
-    loaded, data = found(place, name)
+    loaded, data = results_of(place, name)
     published = {path.name for path in (place / "figures").iterdir()}
     assert {f"{name}{ending}" for ending in (".png", ".csv")} <= published
     rows = [row for row in run(place, name)["claims"] if row["figure"] == name]
@@ -99,7 +99,7 @@ def _close(row: dict) -> bool:
 @pytest.mark.slow
 @drafted
 def test_a_prediction_that_is_off_by_half_turns_every_verdict(place, name):
-    loaded, data = found(place, name)
+    loaded, data = results_of(place, name)
     scaled = data.predicted.copy()
     for key, variable in data.predicted.data_vars.items():
         if variable.dtype.kind in "fc":

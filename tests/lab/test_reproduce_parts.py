@@ -158,9 +158,9 @@ def test_a_witness_that_uses_the_other_side_through_a_shared_file_is_refused(sha
 
 def test_claims_of_one_reading_compare_what_it_reads():
     data = [xarray.Dataset({"x": ("i", values)}) for values in ([2.0, 4.0], [2.2, 3.0])]
-    found = Results(*data, _as_setting({"quality": "draft"}))
+    results = Results(*data, _as_setting({"quality": "draft"}))
     rows = [
-        claims.row(claim, found)
+        claims.row(claim, results)
         for claim in (
             Claim.ratio("a.b", "", "", lambda d: d.x, 0.2, explanation="no"),
             Claim.same("a.c", "", "", lambda d: d.x[0], 0.11, relative=True),
@@ -201,8 +201,8 @@ def test_the_share_near_one_is_of_all_that_is_predicted():
 
 def test_parts_are_kept_in_their_order_and_told_one_by_one():
     stored: dict = {"b": xarray.Dataset({"x": 7})}
-    told: list = []
-    lab = Lab(lambda name, make: stored[name] if name in stored else make(), lambda *seen: told.append(seen))
-    kept = lab.keep_each({name: lambda name=name: xarray.Dataset({"x": ord(name)}) for name in "abc"})
-    assert {name: int(part.x) for name, part in kept.items()} == {"a": 97, "b": 7, "c": 99}
-    assert (list(kept), told) == (["a", "b", "c"], [(1, 3), (2, 3), (3, 3)])
+    lines: list = []
+    lab = Lab(lambda name, make: stored[name] if name in stored else make(), lambda *seen: lines.append(seen))
+    parts = lab.keep_each({name: lambda name=name: xarray.Dataset({"x": ord(name)}) for name in "abc"})
+    assert {name: int(part.x) for name, part in parts.items()} == {"a": 97, "b": 7, "c": 99}
+    assert (list(parts), lines) == (["a", "b", "c"], [(1, 3), (2, 3), (3, 3)])

@@ -16,10 +16,10 @@ MEAN = {**SETTING, "dynamics": "mean_field"}
 def test_a_schedule_of_the_rate_is_nearest_at_its_peak():
     """The margin is the threshold over the peak; everything else is what is said of the peak as a number."""
     warm = {"schedule": "warmup_constant", "init_value": 0.0, "peak_value": 0.3, "warmup_steps": 7}
-    found, peak = bl.predict(learning_rate=warm, **MEAN), bl.predict(learning_rate=0.3, **MEAN)
-    assert found.margin.smallest == pytest.approx(peak.thresholds.learning_rate.exact / 0.3, rel=1e-12)
-    assert (found.margin.step, found.margin.steps) == (7, 1000)
-    assert found.spectral_radius == peak.spectral_radius
+    scheduled, peak = bl.predict(learning_rate=warm, **MEAN), bl.predict(learning_rate=0.3, **MEAN)
+    assert scheduled.margin.smallest == pytest.approx(peak.thresholds.learning_rate.exact / 0.3, rel=1e-12)
+    assert (scheduled.margin.step, scheduled.margin.steps) == (7, 1000)
+    assert scheduled.spectral_radius == peak.spectral_radius
 
 
 def test_a_displacement_shrinks_until_the_schedule_passes_the_threshold():

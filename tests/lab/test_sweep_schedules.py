@@ -25,21 +25,21 @@ def plan(**settings):
 def swept(folder, **settings):
     """(document, everything in its run folder)."""
     settings = {**SETTING, "sweep": INTERVALS, "pictures": False, **settings}
-    found = bl.sweep(run_dir=str(folder), **settings)
-    return found, xarray.open_zarr(folder / "results.zarr").load()
+    result = bl.sweep(run_dir=str(folder), **settings)
+    return result, xarray.open_zarr(folder / "results.zarr").load()
 
 
 @pytest.mark.parametrize("path", ["fast", pytest.param("reference", marks=pytest.mark.slow)])
 def test_runs_are_those_of_simulate_and_thresholds_those_of_predict(tmp_path, path):
     """Planted: the same without a schedule."""
-    found, data = swept(tmp_path, learning_rate=WARM, path=path)
+    result, data = swept(tmp_path, learning_rate=WARM, path=path)
     at = {"refresh_interval": 4, "path": path, **SETTING}
     one = bl.simulate(learning_rate=WARM, **at)
     curve = data.reward_mean.isel(kl_weight=0).sel(sampled_momentum=0.5, sampled_refresh_interval=4, multiple=1)
     np.testing.assert_allclose(curve, one.reward_mean, rtol=1e-6)
     assert np.abs(bl.simulate(learning_rate=0.6, **at).reward_mean - one.reward_mean).max() > 1e-3
     for dynamics, drift in (("mean_field", "G = infinity"), ("finite_group", "G = 8")):
-        (row,) = (r for r in found.threshold if (r["drift"], r["refresh_interval"]) == (drift, 4))
+        (row,) = (r for r in result.threshold if (r["drift"], r["refresh_interval"]) == (drift, 4))
         asked = {"dynamics": dynamics, "refresh_interval": 4, "steps": SETTING["steps"], **LEARNER}
         near = bl.predict(learning_rate=WARM, **asked).margin
         assert row["exact"] == pytest.approx(near.smallest * 0.6, rel=1e-9)
@@ -66,9 +66,9 @@ def test_chunks_of_another_schedule_are_others():
     """Their keys differ, so that a sweep that goes on takes none of them; without a schedule nothing is added."""
 
     def identity(**settings):
-        made = plan(**settings)
-        rates = np.tile(made.peaks, (2, 1)) if made.peaks is not None else np.full((2, 11), 0.6)
-        return plan_sampled(made, {}, rates).chunks[0].identity()
+        planned = plan(**settings)
+        rates = np.tile(planned.peaks, (2, 1)) if planned.peaks is not None else np.full((2, 11), 0.6)
+        return plan_sampled(planned, {}, rates).chunks[0].identity()
 
     one, other = identity(learning_rate=WARM), identity(learning_rate=WARM | {"warmup_steps": 9})
     assert one["schedule"] != other["schedule"]

@@ -135,11 +135,11 @@ def test_noise_without_a_baseline_is_the_exact_one_at_any_rewards():
     """Arms that pay 1 or 0 for certain, once as numbers and once as chances: two formulas, one covariance."""
     policy = np.array([0.7, 0.3])
     numbers = {"name": "k_arm", "rewards": [1.0, 0.0], "kind": "fixed"}
-    found = []
+    variances = []
     for bandit in (numbers, {"name": "two_arm", "rewards": [1.0, 0.0]}):
         chosen = settings(advantage="none", bandit=bandit, group_size=5)
-        found.append(noise_covariance(build.build_learner(chosen, 1), policy)[0])
-    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
+        variances.append(noise_covariance(build.build_learner(chosen, 1), policy)[0])
+    np.testing.assert_allclose(variances[0], variances[1], rtol=1e-12)
 
 
 def test_noise_of_an_estimator_that_weighs_on_policy_is_not_that_of_plain_gradients():
@@ -167,9 +167,9 @@ def test_a_complex_stiffness_has_a_closed_threshold_and_rings_at_once(model):
     turning = replace(linear(model), fresh=0 * stale, stale=stale, policies=np.ones((1, 4)) / 4, _loops={})
     np.testing.assert_allclose(turning.spectrum, [0.31, 0.3 + 0.1j, 0.3 - 0.1j])
     for interval, momentum in ((1, 0.0), (4, 0.9)):
-        found = turning.threshold(interval, momentum)
+        threshold = turning.threshold(interval, momentum)
         scanned = theory.first_unstable_learning_rate(theory.LinearLoop(0 * stale, stale, momentum, model), interval)
-        assert found.value == pytest.approx(scanned.value, rel=1e-9)
+        assert threshold.value == pytest.approx(scanned.value, rel=1e-9)
         onset = turning.onset(interval, momentum)
         assert onset.value == 0
         assert "complex" in onset.note

@@ -30,7 +30,7 @@ FIVE = k_arm((0.85, 0.7, 0.45, 0.3, 0.1), reference_logits=(0.0, 0.3, -0.2, 0.1,
 ALONG = np.array([1.0, -1.0]) / np.sqrt(2)
 
 
-def made(size, optimizer="adam", bandit=None, staleness="refresh", **options):
+def subject_of(size, optimizer="adam", bandit=None, staleness="refresh", **options):
     return learner(
         "dr_grpo",
         two_arm(SUCCESS) if bandit is None else bandit,
@@ -60,22 +60,22 @@ SETTINGS += [pytest.param(*s, marks=pytest.mark.nightly) for s in MORE]
 def test_held_threshold_is_the_preconditioned_closed_form(bandit, model, interval, beta1):
     """G = 8, unequal arms: second moments to 1e-9, the threshold to 1e-8; eps = 1e-3 counts."""
     bandit = FIVE if bandit == "five" else two_arm(SUCCESS)
-    subject = made(8, bandit=bandit, staleness=model, eps=1e-3)
+    subject = subject_of(8, bandit=bandit, staleness=model, eps=1e-3)
     split, noise = predicted_split(8, bandit, 1.0)
     moment = noise_second_moment(noise)
     seen = floquet(subject, "finite_group", Hyper(0.01, beta1, interval, 1.0))
     np.testing.assert_allclose(seen.second_moment[0], moment, rtol=1e-9)
     assert seen.moment_source == "exact"
-    found = floquet_threshold(subject, "finite_group", beta1, interval, 1.0)
+    threshold = floquet_threshold(subject, "finite_group", beta1, interval, 1.0)
     expected = adaptive_threshold(split, moment, model, interval, beta1, 1e-3)
-    assert found.learning_rate == pytest.approx(expected.kappa, rel=1e-8)
-    assert found.kind == expected.bifurcation
+    assert threshold.learning_rate == pytest.approx(expected.kappa, rel=1e-8)
+    assert threshold.kind == expected.bifurcation
 
 
 def test_an_infinite_group_has_no_second_moment():
-    found = floquet_threshold(made(8), "mean_field", 0.9, 4, KL_WEIGHT)
-    assert found.learning_rate is None
-    assert "no gradient noise" in found.reason
+    threshold = floquet_threshold(subject_of(8), "mean_field", 0.9, 4, KL_WEIGHT)
+    assert threshold.learning_rate is None
+    assert "no gradient noise" in threshold.reason
 
 
 def test_roles_of_the_leaves():
@@ -101,16 +101,16 @@ def test_weight_decay_moves_the_fixed_point():
 
     Planted: the covariance alone, as if the mean gradient vanished there, misses by more than 1e-6.
     """
-    decay, subject = 0.2, made(16, "adamw", weight_decay=0.2)
-    found = floquet(subject, "finite_group", Hyper(1e-3, 0.9, 2, KL_WEIGHT)).theta
-    policy = np.exp(found - np.logaddexp(*found))
+    decay, subject = 0.2, subject_of(16, "adamw", weight_decay=0.2)
+    rest = floquet(subject, "finite_group", Hyper(1e-3, 0.9, 2, KL_WEIGHT)).theta
+    policy = np.exp(rest - np.logaddexp(*rest))
     noise = theory.binary_covariance(theory.GroupLaw("dr_grpo", 16), np.array(SUCCESS), policy)
-    mean = np.asarray(drift_of(subject, "finite_group")(found, found, KL_WEIGHT))
-    pull = decay * found * (np.sqrt(np.diag(noise) + mean**2) + 1e-8)
+    mean = np.asarray(drift_of(subject, "finite_group")(rest, rest, KL_WEIGHT))
+    pull = decay * rest * (np.sqrt(np.diag(noise) + mean**2) + 1e-8)
     np.testing.assert_allclose(mean, pull, atol=1e-9)
-    assert np.abs(mean - decay * found * np.sqrt(np.diag(noise))).max() > 1e-6
+    assert np.abs(mean - decay * rest * np.sqrt(np.diag(noise))).max() > 1e-6
     start = find_fixed_point(subject, "finite_group", KL_WEIGHT).theta
-    assert np.ptp(start) - np.ptp(found) > 0.03
+    assert np.ptp(start) - np.ptp(rest) > 0.03
 
 
 WARN = ("optimistic_adam",)  # deprecated: optax warns
@@ -125,14 +125,16 @@ QUIET = [n for n in optimizer_names() if n not in WARN]
 def test_every_optimiser_gives_multipliers_or_a_reason(name):
     """With multipliers comes a threshold at which one of them has modulus 1."""
     subject = learner("dr_grpo", two_arm(SUCCESS), optimizer=Optimizer(name), group_size=16)
-    found = floquet(subject, "finite_group", Hyper(1e-3, 0.9, 2, KL_WEIGHT))
-    held = found.second_moment if found.moment_source == "sampled" else None  # sampling it again takes seconds
+    linearised = floquet(subject, "finite_group", Hyper(1e-3, 0.9, 2, KL_WEIGHT))
+    held = (
+        linearised.second_moment if linearised.moment_source == "sampled" else None
+    )  # sampling it again takes seconds
     limit = floquet_threshold(subject, "finite_group", 0.9, 2, KL_WEIGHT, second_moment=held)
-    assert (found.reason is None) == (len(found.multipliers) > 0)
-    if found.reason is None:
+    assert (linearised.reason is None) == (len(linearised.multipliers) > 0)
+    if linearised.reason is None:
         assert limit.learning_rate > 0
         assert abs(limit.multiplier) == pytest.approx(1, abs=1e-8)
-        assert found.moment_error < 0.02
+        assert linearised.moment_error < 0.02
     else:
         assert limit.learning_rate is None
 
@@ -155,7 +157,7 @@ def test_noisy_adam_responds_as_the_self_consistent_state_does(size, interval, b
 
     Planted: the second moment held at the group noise alone (the naive prediction) is rejected by all three.
     """
-    subject = made(size, b2=BETA2)
+    subject = subject_of(size, b2=BETA2)
     threshold = floquet_threshold(subject, "finite_group", beta1, interval, KL_WEIGHT).learning_rate
     hyper = Hyper(factor * threshold, beta1, interval, KL_WEIGHT)
     state = noisy_state(subject, "finite_group", hyper)
@@ -210,7 +212,7 @@ def test_sampled_second_moment_states_its_error():
 
     Checked against a second seed: |z| <= 5 (false alarm 6e-7).
     """
-    subject, hyper = made(16, "adamax"), Hyper(1e-3, 0.9, 2, KL_WEIGHT)
+    subject, hyper = subject_of(16, "adamax"), Hyper(1e-3, 0.9, 2, KL_WEIGHT)
     first, second = (floquet(subject, "finite_group", hyper, seed=s) for s in (0, 1))
     assert first.moment_source == "sampled"
     assert 0 < first.moment_error < 0.01

@@ -42,13 +42,13 @@ def learner():
 
 def test_means_and_spreads_are_those_of_the_iterates(learner, plain):
     """Float64, to 1e-9. Single iterates, and the stretches one update later, are something else."""
-    found = averaged_path(learner, "mean_field", BANDITS, HYPER, TIMES, EVERY)
+    path = averaged_path(learner, "mean_field", BANDITS, HYPER, TIMES, EVERY)
     parts = plain.reshape(2, TIMES, EVERY, -1)
     mean = parts.mean(axis=2)
-    np.testing.assert_allclose(found.mean, mean, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(path.mean, mean, rtol=1e-9, atol=1e-12)
     spread = np.sqrt(np.mean(np.sum((parts - mean[:, :, None]) ** 2, axis=-1), axis=2))
-    np.testing.assert_allclose(found.spread, spread, rtol=1e-6)
-    np.testing.assert_allclose(found.end, plain[:, -1], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(path.spread, spread, rtol=1e-6)
+    np.testing.assert_allclose(path.end, plain[:, -1], rtol=1e-9, atol=1e-12)
     assert np.max(np.abs(mean - parts[:, :, -1])) > 1e-3
     assert np.max(np.abs(mean[:, :-1] - plain[:, 1 : 1 - EVERY].reshape(2, TIMES - 1, -1, mean.shape[-1]).mean(2))) > (
         1e-3
@@ -62,11 +62,11 @@ def test_the_interval_threshold_at_rest_is_that_of_the_loop():
     rest = find_fixed_point(learner, "mean_field", 0.3).rest
     stiffness = stiffness_along(learner, "mean_field", 0.3, rest[None])[0]
 
-    def found(intervals):
+    def periods(intervals):
         hyper = Hyper(np.array([2 / (6.5 * stiffness), 2 / (9.2 * stiffness)]), 0.0, 1, 0.3)
         starts = np.stack([rest, rest])
         return interval_threshold(learner, "mean_field", [bandit] * 2, hyper, starts, intervals, 3, 1e-7)
 
-    np.testing.assert_allclose(found([4, 6, 8, 12]), [6.5, 9.2], rtol=1e-3)
-    np.testing.assert_allclose(found([8, 12]), [np.nan, 9.2], rtol=1e-3)
-    assert np.all(np.isnan(found([4, 6])))
+    np.testing.assert_allclose(periods([4, 6, 8, 12]), [6.5, 9.2], rtol=1e-3)
+    np.testing.assert_allclose(periods([8, 12]), [np.nan, 9.2], rtol=1e-3)
+    assert np.all(np.isnan(periods([4, 6])))

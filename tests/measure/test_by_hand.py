@@ -51,9 +51,9 @@ def test_moments_of_a_batch_are_those_of_every_batch(rules):
     rules = {"estimator": "ratio", "kl_estimator": "k3", "entropy_weight": 0.4, **rules}
     theta, old = PLACES["prompts"]
     mean, covariance = by_hand.moments(setting("prompts", **rules), theta, old, 0.6)
-    found = jax.jit(group_moments(learner("prompts", **rules)))(0.6, jnp.asarray(theta), jnp.asarray(old))
-    np.testing.assert_allclose(found.mean, mean, atol=1e-12)
-    np.testing.assert_allclose(found.covariance, covariance, atol=1e-12)
+    moments = jax.jit(group_moments(learner("prompts", **rules)))(0.6, jnp.asarray(theta), jnp.asarray(old))
+    np.testing.assert_allclose(moments.mean, mean, atol=1e-12)
+    np.testing.assert_allclose(moments.covariance, covariance, atol=1e-12)
     two = jax.jit(group_moments(learner("prompts", **rules, prompts=2)))(0.6, jnp.asarray(theta), jnp.asarray(old))
     np.testing.assert_allclose(two.covariance, covariance / 2, atol=1e-12)
 
@@ -65,10 +65,10 @@ def test_the_noise_of_the_theory_is_that_of_every_batch(rules):
     _, covariance = by_hand.moments(setting("arms", **rules, group_size=3), theta, theta, 0.6)
     trained = learner("arms", **rules, group_size=3, prompts=2)
     policy = np.exp(np.asarray(trained.bandit.log_policy(jnp.asarray(theta))))[0]
-    found, reason = noise_covariance(trained, policy)
+    noise, reason = noise_covariance(trained, policy)
     assert reason is None
     along = np.array([1.0, -1.0]) / np.sqrt(2)
-    np.testing.assert_allclose(found, [[along @ covariance @ along / 2]], atol=1e-12)
+    np.testing.assert_allclose(noise, [[along @ covariance @ along / 2]], atol=1e-12)
 
 
 @pytest.mark.parametrize("infinite", [False, True])
@@ -82,21 +82,23 @@ def test_the_gradient_of_the_potential_is_the_mean_update(rules, infinite):
         value = potential(learner(bandit, **rules), dynamics, theta)
         if value is not None:
             expected = by_hand.mean_update(setting(bandit, **rules), theta, theta, 0.6, infinite)
-            found = jax.grad(value)(jnp.asarray(theta), 0.6)
-            np.testing.assert_allclose(found, expected, atol=1e-9)
+            gradient = jax.grad(value)(jnp.asarray(theta), 0.6)
+            np.testing.assert_allclose(gradient, expected, atol=1e-9)
             return
     pytest.fail("no potential for one context either")
 
 
 def slopes(bandit, theta, infinite, kl_weight, **rules):
     """(fresh, stale) [D, D] by central differences of the mean update by hand."""
-    made, theta, h = setting(bandit, **rules), np.asarray(theta, float), 1e-5
+    trained, theta, h = setting(bandit, **rules), np.asarray(theta, float), 1e-5
     parts = []
     for fresh in (True, False):
         columns = []
         for one in np.eye(len(theta)) * h:
             ends = [
-                by_hand.mean_update(made, theta + s * one * fresh, theta + s * one * (not fresh), kl_weight, infinite)
+                by_hand.mean_update(
+                    trained, theta + s * one * fresh, theta + s * one * (not fresh), kl_weight, infinite
+                )
                 for s in (1, -1)
             ]
             columns.append((ends[0] - ends[1]) / (2 * h))
@@ -119,8 +121,8 @@ def test_fixed_point_and_stiffness_are_those_by_hand(name, infinite):
     routes agree with their sum."""
     trained, dynamics = learner("prompts", **STIFF[name]), "mean_field" if infinite else "finite_group"
     point = find_fixed_point(trained, dynamics, 1.0)
-    made = setting("prompts", **STIFF[name])
-    np.testing.assert_allclose(by_hand.mean_update(made, point.theta, point.theta, 1.0, infinite), 0, atol=1e-9)
+    chosen = setting("prompts", **STIFF[name])
+    np.testing.assert_allclose(by_hand.mean_update(chosen, point.theta, point.theta, 1.0, infinite), 0, atol=1e-9)
     report = measure_stiffness(trained, dynamics, 1.0, point)
     fresh, stale = (
         point.basis.T @ s @ point.basis for s in slopes("prompts", point.theta, infinite, 1.0, **STIFF[name])
@@ -158,10 +160,10 @@ def test_the_noisy_state_of_a_block_in_closed_form(reuse, interval):
         y = brentq(lambda y: y * np.sqrt(inflation(y, reused)) - 1.2, 1e-6, 2 - 1e-9)
         return inflation(y, reused), y
 
-    found = noisy_state(trained, "finite_group", Hyper(rate, 0.0, interval, 0.5))
+    state = noisy_state(trained, "finite_group", Hyper(rate, 0.0, interval, 0.5))
     expected, y = at(reuse)
-    assert found.inflation == pytest.approx(expected, rel=1e-5)
+    assert state.inflation == pytest.approx(expected, rel=1e-5)
     step = rate * interval / np.sqrt(expected * per_arm)
     position = step**2 * 2 * per_arm / (1 if reuse else interval) / (2 * y - y * y)
-    assert along @ found.covariance @ along == pytest.approx(position, rel=1e-5)
-    assert interval == 1 or abs(found.inflation / at(not reuse)[0] - 1) > 0.1
+    assert along @ state.covariance @ along == pytest.approx(position, rel=1e-5)
+    assert interval == 1 or abs(state.inflation / at(not reuse)[0] - 1) > 0.1

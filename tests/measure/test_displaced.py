@@ -97,9 +97,9 @@ def test_rough_scan_finds_what_the_good_test_says():
         return np.log(cells.learning_rate / (off * theta_star[:, 0]))
 
     grid, three = np.geomspace(1e-3, 1e2, 51), cells([1.0, 1.0, 1.0])
-    found = first_crossing(good, three, true[:, None], grid, rough=rough)
-    np.testing.assert_allclose(found.value, true, rtol=1e-4)
-    assert np.all((found.low <= true) & (true <= found.high))
+    crossing = first_crossing(good, three, true[:, None], grid, rough=rough)
+    np.testing.assert_allclose(crossing.value, true, rtol=1e-4)
+    assert np.all((crossing.low <= true) & (true <= crossing.high))
     assert sum(calls) < 0.5 * 3 * (51 + 13 * 3)  # fewer good tests than by scanning with them
     wrong = first_crossing(rough, three, true[:, None], grid)
     assert np.max(np.abs(wrong.value / true - 1)) > 0.5
@@ -112,6 +112,6 @@ def test_bracket_is_as_narrow_as_asked_for(rough):
     def test(cells, theta_star):
         return np.select([cells.learning_rate < 0.7, cells.learning_rate < 0.9], [-1e-9, np.inf], np.nan)
 
-    found = first_crossing(test, cells([1.0]), np.zeros((1, 1)), [0.1, 0.5, 2.0], rough=test if rough else None)
-    assert found.low[0] < 0.7 <= found.high[0]
-    assert np.log(found.high[0] / found.low[0]) <= np.log(4) * 2.0**-13 * (1 + 1e-6)
+    crossing = first_crossing(test, cells([1.0]), np.zeros((1, 1)), [0.1, 0.5, 2.0], rough=test if rough else None)
+    assert crossing.low[0] < 0.7 <= crossing.high[0]
+    assert np.log(crossing.high[0] / crossing.low[0]) <= np.log(4) * 2.0**-13 * (1 + 1e-6)

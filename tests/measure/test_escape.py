@@ -55,9 +55,9 @@ def test_survival_against_the_exact_chain():
         inside = (exact.grid > -2.01) & (exact.grid < 6.01)
         expected = 1 - exact.absorbed(inside, 60, GAP)[blocks]
         assert bool(np.all(np.abs(survival - expected) <= 5 * error + 0.01)) == right
-    found, error = rate_of(first, 60, 20)
+    estimate, error = rate_of(first, 60, 20)
     expected = exact.escape(inside)[0]
-    assert abs(found - expected) <= 4 * error + 0.03 * expected
+    assert abs(estimate - expected) <= 4 * error + 0.03 * expected
 
 
 @pytest.mark.slow
@@ -88,8 +88,8 @@ def test_escape_over_a_barrier():
     well, _, far = (p.tilt for p in theory.fixed_points(signal, np.array([0.5, 0.5]), 1.55))
     for rate in (1.0, 2.0):
         probability = good_probability(100, rate, 1, 3000, 4096, (1.0, 0.0), 1.55, well)
-        found, error = rate_of(exits(probability, -np.inf, far), 3000, 300)
+        estimate, error = rate_of(exits(probability, -np.inf, far), 3000, 300)
         exact = TwoArmChain((1.0, 0.0), law, 1.55, rate, 1, low=-4.0, high=9.0, spacing=0.03)
         expected = exact.escape(exact.grid < far)[0]
-        assert abs(found - expected) <= 4 * error + 0.05 * expected
-        assert abs(found - 0.5 * expected) > 4 * error + 0.05 * expected
+        assert abs(estimate - expected) <= 4 * error + 0.05 * expected
+        assert abs(estimate - 0.5 * expected) > 4 * error + 0.05 * expected

@@ -36,7 +36,7 @@ ALL = [
 ]
 
 
-def made(bandit, model="refresh", optimizer="sgd", size=8, estimator="frozen", **options):
+def subject_of(bandit, model="refresh", optimizer="sgd", size=8, estimator="frozen", **options):
     return learner(
         bandit=BANDITS[bandit],
         staleness=model,
@@ -50,7 +50,7 @@ def made(bandit, model="refresh", optimizer="sgd", size=8, estimator="frozen", *
 @cache
 def largest_stiffness(bandit, dynamics):
     """At the fixed point; neither the staleness model nor the optimiser moves it."""
-    subject = made(bandit)
+    subject = subject_of(bandit)
     return measure_stiffness(subject, dynamics, 1.0, find_fixed_point(subject, dynamics, 1.0)).largest
 
 
@@ -60,29 +60,29 @@ def largest_stiffness(bandit, dynamics):
 def test_thresholds_are_the_closed_forms(setting):
     """Threshold to 1e-8 (found: 1e-13), kind and cycle, at four settings of interval and momentum."""
     bandit, dynamics, model, optimizer = setting
-    subject = made(bandit, model, optimizer)
+    subject = subject_of(bandit, model, optimizer)
     stiffness = largest_stiffness(bandit, dynamics)
     for interval, momentum in LAGS if model == "lag" else POINTS:
-        found = floquet_threshold(subject, dynamics, momentum, interval, 1.0)
+        threshold = floquet_threshold(subject, dynamics, momentum, interval, 1.0)
         expected = theory.exact(model, interval, momentum, CONVENTIONS[optimizer])
-        assert found.learning_rate * stiffness == pytest.approx(expected.kappa, rel=1e-8)
-        assert found.kind == expected.bifurcation
-        assert abs(found.multiplier) == pytest.approx(1, abs=1e-9)
+        assert threshold.learning_rate * stiffness == pytest.approx(expected.kappa, rel=1e-8)
+        assert threshold.kind == expected.bifurcation
+        assert abs(threshold.multiplier) == pytest.approx(1, abs=1e-9)
         if expected.bifurcation == "flip":
-            assert found.cycle == pytest.approx(2 * (1 if model == "lag" else interval))
+            assert threshold.cycle == pytest.approx(2 * (1 if model == "lag" else interval))
 
 
 def test_all_multipliers_of_a_mixed_split():
     """Five arms, importance ratio: fresh and stale stiffness do not commute. Every multiplier to 1e-10."""
-    subject = made("five", estimator="ratio")
+    subject = subject_of("five", estimator="ratio")
     point = find_fixed_point(subject, "finite_group", 1.0)
     fresh, stale = fresh_and_stale(subject, "finite_group", 1.0, point)
     assert np.abs(fresh @ stale - stale @ fresh).max() > 1e-5
-    found = floquet(subject, "finite_group", Hyper(2.0, 0.8, 6, 1.0)).multipliers
+    multipliers = floquet(subject, "finite_group", Hyper(2.0, 0.8, 6, 1.0)).multipliers
     expected = theory.multipliers(theory.LinearLoop(fresh, stale, 0.8, "refresh"), 2.0, 6)
-    assert len(found) == len(expected) + 4  # the snapshot itself is overwritten: zeros
-    np.testing.assert_allclose(np.sort_complex(found[:8]), np.sort_complex(expected), rtol=0, atol=1e-10)
-    np.testing.assert_allclose(found[8:], 0, atol=1e-12)
+    assert len(multipliers) == len(expected) + 4  # the snapshot itself is overwritten: zeros
+    np.testing.assert_allclose(np.sort_complex(multipliers[:8]), np.sort_complex(expected), rtol=0, atol=1e-10)
+    np.testing.assert_allclose(multipliers[8:], 0, atol=1e-12)
 
 
 VARIANTS = [
@@ -111,11 +111,11 @@ def test_every_bandit_advantage_and_estimator(variant):
     dynamics = "finite_group" if summed else "mean_field"
     point = find_fixed_point(subject, dynamics, 1.0)
     fresh, stale = fresh_and_stale(subject, dynamics, 1.0, point)
-    found = floquet(subject, dynamics, Hyper(1.0, 0.7, 5, 1.0))
+    linearised = floquet(subject, dynamics, Hyper(1.0, 0.7, 5, 1.0))
     loop = theory.LinearLoop(fresh, stale, 0.7, "pipeline")
-    assert found.reason is None
-    np.testing.assert_allclose(found.theta, point.theta, atol=1e-8)
-    assert found.radius == pytest.approx(theory.spectral_radius(loop, 1.0, 5), abs=1e-9)
+    assert linearised.reason is None
+    np.testing.assert_allclose(linearised.theta, point.theta, atol=1e-8)
+    assert linearised.radius == pytest.approx(theory.spectral_radius(loop, 1.0, 5), abs=1e-9)
 
 
 @dataclass(frozen=True)
@@ -135,29 +135,29 @@ class Chained:
 
 def test_chains_and_schedules_stand_at_their_frozen_value():
     """Frozen after all steps the threshold is ten times that of the schedule's start; half way 1/0.55 times it."""
-    plain = floquet_threshold(made("two"), "mean_field", 0.9, 4, 1.0).learning_rate
+    plain = floquet_threshold(subject_of("two"), "mean_field", 0.9, 4, 1.0).learning_rate
     for count, factor in ((2**30, 0.1), (0, 1.0), (50, 0.55)):
-        found = floquet_threshold(made("two", optimizer=Chained()), "mean_field", 0.9, 4, 1.0, count=count)
-        assert found.learning_rate * factor == pytest.approx(plain, rel=1e-6)  # the schedule computes in float32
+        threshold = floquet_threshold(subject_of("two", optimizer=Chained()), "mean_field", 0.9, 4, 1.0, count=count)
+        assert threshold.learning_rate * factor == pytest.approx(plain, rel=1e-6)  # the schedule computes in float32
 
 
 def test_a_repelling_fixed_point_has_threshold_zero_and_a_stable_one_none():
     """In range: everything stable says so; a threshold that lies below the range is no number either."""
-    threshold = floquet_threshold(made("two"), "mean_field", 0.0, 1, 1.0).learning_rate
-    quiet = floquet_threshold(made("two"), "mean_field", 0.0, 1, 1.0, low=1e-3 * threshold, high=0.9 * threshold)
+    threshold = floquet_threshold(subject_of("two"), "mean_field", 0.0, 1, 1.0).learning_rate
+    quiet = floquet_threshold(subject_of("two"), "mean_field", 0.0, 1, 1.0, low=1e-3 * threshold, high=0.9 * threshold)
     assert quiet.learning_rate is None
     assert "stable up to" in quiet.reason
-    late = floquet_threshold(made("two"), "mean_field", 0.0, 1, 1.0, low=2 * threshold, high=9 * threshold)
+    late = floquet_threshold(subject_of("two"), "mean_field", 0.0, 1, 1.0, low=2 * threshold, high=9 * threshold)
     assert late.learning_rate == 0.0
     assert "already" in late.reason
 
 
 def test_no_fixed_point_no_multipliers():
     subject = Learner(two_arm((1.0, 0.0)), staleness=STALENESS["refresh"]())
-    found = floquet(subject, "mean_field", Hyper(0.1, 0.0, 4, 0.5))
-    assert found.theta is None
-    assert np.isnan(found.radius)
-    assert "vertex" in found.reason
+    linearised = floquet(subject, "mean_field", Hyper(0.1, 0.0, 4, 0.5))
+    assert linearised.theta is None
+    assert np.isnan(linearised.radius)
+    assert "vertex" in linearised.reason
     assert floquet_threshold(subject, "mean_field", 0.0, 4, 0.5).learning_rate is None
 
 
@@ -173,11 +173,11 @@ def test_no_fixed_point_no_multipliers():
 def test_one_oscillation_is_a_turn_of_the_largest_multiplier(multiplier, cycle, kind):
     """Periods of three steps: an eighth of a turn each, half a turn, none; and no multiplier at all."""
     multipliers = np.array([] if multiplier is None else [multiplier])
-    found = Floquet(multipliers, 3, None, (), None, 0.0, None)
-    assert found.cycle == pytest.approx(cycle, nan_ok=True)
-    assert found.kind == kind
+    linearised = Floquet(multipliers, 3, None, (), None, 0.0, None)
+    assert linearised.cycle == pytest.approx(cycle, nan_ok=True)
+    assert linearised.kind == kind
     growth = np.nan if multiplier is None else np.log(abs(multiplier)) / 3
-    assert found.growth == pytest.approx(growth, nan_ok=True)
+    assert linearised.growth == pytest.approx(growth, nan_ok=True)
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,11 @@ class Decayed:
 
 def test_a_fixed_point_that_moves_with_the_learning_rate_is_solved_at_every_rate():
     """On policy the update is flipped, factor -1, at the threshold; a block that is made there anew agrees."""
-    subject = made("two", optimizer=Decayed())
-    found = floquet_threshold(subject, "mean_field", 0.0, 1, 1.0, low=1.0, high=30.0)
-    there, slower = (floquet(subject, "mean_field", Hyper(found.learning_rate * x, 0.0, 1, 1.0)) for x in (1.0, 0.1))
-    assert found.multiplier.real == pytest.approx(-1, abs=1e-9)
+    subject = subject_of("two", optimizer=Decayed())
+    threshold = floquet_threshold(subject, "mean_field", 0.0, 1, 1.0, low=1.0, high=30.0)
+    there, slower = (
+        floquet(subject, "mean_field", Hyper(threshold.learning_rate * x, 0.0, 1, 1.0)) for x in (1.0, 0.1)
+    )
+    assert threshold.multiplier.real == pytest.approx(-1, abs=1e-9)
     assert there.multipliers[0] == pytest.approx(-1, abs=1e-9)
     assert np.abs(there.theta - slower.theta).max() > 0.1

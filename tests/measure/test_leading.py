@@ -47,12 +47,12 @@ def test_parts_agree_with_the_dense_matrices_away_from_any_fixed_point(bandit, e
     theta = bandit.initial_parameters + 0.3 * jax.random.normal(jax.random.key(0), bandit.initial_parameters.shape)
     fresh, stale = dense(learner, theta)
     for part, matrix in (("both", fresh + stale), ("fresh", fresh), ("stale", stale)):
-        found = leading_stiffness(learner, "mean_field", KL, np.asarray(theta), count=2, part=part)
-        assert found.converged
-        np.testing.assert_allclose(found.values, top(matrix, 2), atol=1e-9)
-        assert np.max(found.residuals) < 1e-7
-        images = matrix @ found.vectors
-        np.testing.assert_allclose(images, found.vectors * found.values, atol=1e-7)
+        leading = leading_stiffness(learner, "mean_field", KL, np.asarray(theta), count=2, part=part)
+        assert leading.converged
+        np.testing.assert_allclose(leading.values, top(matrix, 2), atol=1e-9)
+        assert np.max(leading.residuals) < 1e-7
+        images = matrix @ leading.vectors
+        np.testing.assert_allclose(images, leading.vectors * leading.values, atol=1e-7)
 
 
 @pytest.mark.parametrize(("model", "momentum"), [("refresh", 0.5), ("lag", 0.0), ("pipeline", 0.5)])
@@ -61,9 +61,9 @@ def test_multipliers_are_those_of_the_dense_period_map(model, momentum):
     hyper = Hyper(20.0, momentum, 3, KL)  # unstable: the stiffest mode leads
     exact = floquet(learner, "mean_field", hyper)
     point = find_fixed_point(learner, "mean_field", KL)
-    found = leading_multipliers(learner, "mean_field", hyper, point.rest, count=2)
+    leading = leading_multipliers(learner, "mean_field", hyper, point.rest, count=2)
     largest_two = np.sort(np.abs(exact.multipliers))[::-1][:2]
-    np.testing.assert_allclose(np.abs(found.values), largest_two, rtol=1e-7)
+    np.testing.assert_allclose(np.abs(leading.values), largest_two, rtol=1e-7)
     other = leading_multipliers(replace(learner, staleness=STALENESS["refresh"]()), "mean_field",
                                 hyper._replace(refresh_interval=1), point.rest, count=2)  # fmt: skip
     assert np.max(np.abs(np.abs(other.values) - largest_two)) > 1e-4

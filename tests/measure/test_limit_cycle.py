@@ -19,8 +19,8 @@ def test_the_boundary_of_far_starts_is_that_of_small_displacements():
     both, far = cells([1.0, 1.0], 0.0, 4), np.tile(theta, (2, 1))
     start = far + np.array([[0.5], [-0.5]]) * ALONG
     grid = small * np.linspace(0.8, 1.2, 5)
-    found = return_boundary(trained, "mean_field", both, far, start, ALONG, grid, 6000)
-    np.testing.assert_allclose(found.value, small, rtol=5e-3)
+    boundary = return_boundary(trained, "mean_field", both, far, start, ALONG, grid, 6000)
+    np.testing.assert_allclose(boundary.value, small, rtol=5e-3)
     short = return_boundary(trained, "mean_field", both, far, start, ALONG, grid, 400)
     assert np.all(short.value < 0.99 * small)
     reach = tail_range(trained, "mean_field", cells(small * np.array([0.95, 1.05]), 0.0, 4), far, start, ALONG, 6000)

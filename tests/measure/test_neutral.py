@@ -57,8 +57,8 @@ def test_the_escort_policys_thresholds_are_those_of_its_direction_alone(length):
     grid = cells(1.0, [mu for _, mu in SETTINGS], [n for n, _ in SETTINGS])
     theta, along = np.tile(point.theta, (len(SETTINGS), 1)), generic_direction(point.basis)
     predicted = np.array([exact("refresh", n, mu).kappa for n, mu in SETTINGS]) / stiffness
-    found = learning_rate_boundary(learner, "mean_field", grid, theta, along, GRID)
-    np.testing.assert_allclose(found.value, predicted, rtol=1e-3)
+    boundary = learning_rate_boundary(learner, "mean_field", grid, theta, along, GRID)
+    np.testing.assert_allclose(boundary.value, predicted, rtol=1e-3)
     mode = stiffest_mode(report.relaxation_matrix, point.basis)
     onset = learning_rate_onset(learner, "mean_field", grid, theta, *mode, GRID).value
     np.testing.assert_allclose(
@@ -74,8 +74,8 @@ def test_an_escort_policy_of_three_arms_has_two_multipliers_and_no_neutral_one()
     assert np.linalg.norm(point.theta) == pytest.approx(1.5, rel=1e-8)
     np.testing.assert_allclose(point.basis.T @ point.theta, 0, atol=1e-12)
     report = measure_stiffness(learner, "mean_field", 1.0, point)
-    found = floquet(learner, "mean_field", Hyper(0.1, 0.0, 1, 1.0))
-    steady = found.multipliers[np.abs(found.multipliers) > 1e-12]  # the snapshot's own multipliers vanish
+    linearised = floquet(learner, "mean_field", Hyper(0.1, 0.0, 1, 1.0))
+    steady = linearised.multipliers[np.abs(linearised.multipliers) > 1e-12]  # the snapshot's own multipliers vanish
     np.testing.assert_allclose(np.sort(steady.real), np.sort(1 - 0.1 * report.jacobian), rtol=1e-9)
 
 
@@ -99,8 +99,8 @@ def test_a_product_of_two_parameters_rests_where_the_flow_leads():
     u, v = point.theta
     assert point.neutral_turns
     assert u**2 - v**2 == pytest.approx(0.75, rel=1e-7)
-    found = measure_stiffness(learner, "mean_field", 1.0, point).jacobian
-    np.testing.assert_allclose(found, [softmax()[0] / 2 * (u**2 + v**2)], rtol=1e-7)
+    jacobian = measure_stiffness(learner, "mean_field", 1.0, point).jacobian
+    np.testing.assert_allclose(jacobian, [softmax()[0] / 2 * (u**2 + v**2)], rtol=1e-7)
 
 
 def test_only_the_part_of_a_displacement_that_changes_the_policy_is_measured():
@@ -120,8 +120,8 @@ def test_only_the_part_of_a_displacement_that_changes_the_policy_is_measured():
         parts = [replace(learner, bandit=jax.tree.map(lambda x, i=i: x[i], many)) for i in range(2)]
         np.testing.assert_allclose([scores(one, point.theta) for one in parts], [scores(learner, point.theta)] * 2)
         for among in (None, many):  # before any run: a wrong direction and a wrong run are told apart
-            kept, space = changing_part(learner, theta, np.tile(along + neutral, (2, 1)), among)
-            np.testing.assert_allclose(kept, np.tile(along, (2, 1)), atol=1e-12)
+            changing, space = changing_part(learner, theta, np.tile(along + neutral, (2, 1)), among)
+            np.testing.assert_allclose(changing, np.tile(along, (2, 1)), atol=1e-12)
             assert space is None or np.allclose(space, np.outer(along, along), atol=1e-12)
         np.testing.assert_allclose(
             growth_rate(learner, "mean_field", grid, theta, along + neutral, 20, many), clean, rtol=1e-6
@@ -165,8 +165,8 @@ def test_where_neutral_motion_never_rests_there_is_a_reason_and_no_number():
     """Weight decay shrinks the neutral length and so stiffens the policy for ever; of a softmax it moves nothing."""
     decayed = Optimizer("adamw", (("weight_decay", 0.1),))
     learner = Learner(build_escort(), optimizer=decayed, group_size=4)
-    found = floquet(learner, "finite_group", Hyper(0.01, 0.0, 1, 1.0))
-    assert found.reason.endswith("the mean update has no fixed point")
+    linearised = floquet(learner, "finite_group", Hyper(0.01, 0.0, 1, 1.0))
+    assert linearised.reason.endswith("the mean update has no fixed point")
     plain = replace(learner, optimizer=Optimizer("adam"))
     assert "there is no stationary state" in noisy_state(plain, "finite_group", Hyper(0.01, 0.0, 1, 1.0)).reason
 

@@ -77,7 +77,7 @@ def test_poles_of_a_known_series_are_recovered(poles):
     times = np.arange(60)
     series = sum((1.0 + i) * np.power(complex(z), times) for i, z in enumerate(poles)).real
     series = series / np.abs(series[0]) + 1e-11 * np.random.default_rng(0).standard_normal(60)
-    found = fit_poles(series, 2)
+    fitted = fit_poles(series, 2)
     expected = np.array(sorted(poles, key=lambda z: (-abs(z), np.imag(z))))
-    assert len(found) == len(poles)
-    np.testing.assert_allclose(np.sort_complex(found), np.sort_complex(expected.astype(complex)), atol=1e-5)
+    assert len(fitted) == len(poles)
+    np.testing.assert_allclose(np.sort_complex(fitted), np.sort_complex(expected.astype(complex)), atol=1e-5)

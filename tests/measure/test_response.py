@@ -18,10 +18,10 @@ def test_standard_errors_are_the_scatter_between_seeds():
     trained = learner("dr_grpo", two_arm(), optimizer=Optimizer("rmsprop"), group_size=8)
     options = {"burn_in": 3, "periods": 1, "seeds": 512}
     step = np.array([0.1, -0.1])
-    found = [
+    estimates = [
         mean_response(trained, Hyper(0.05, 0.0, 1, 1.0), np.zeros(2), step, **options, seed=s) for s in range(CALLS)
     ]
     allowed = 5 / np.sqrt(2 * (CALLS - 1))
     for value, error in (("value", "error"), ("second_moment", "second_moment_error")):
-        values, errors = (np.array([getattr(one, name)[-1] for one in found]) for name in (value, error))
+        values, errors = (np.array([getattr(one, name)[-1] for one in estimates]) for name in (value, error))
         assert values.std(ddof=1) / errors.mean() == pytest.approx(1, abs=allowed)

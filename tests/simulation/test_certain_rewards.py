@@ -36,7 +36,7 @@ def learner_of(rewards, advantage, estimator, kl):
 @partial(jax.jit, static_argnames="dynamics")
 def drift_and_slopes(learner, theta, behaviour, dynamics="finite_group"):
     """Drift [D], its two Jacobians [D, D], and the same two by central differences."""
-    drift, found, seen = drift_of(learner, dynamics), [], []
+    drift, slopes, seen = drift_of(learner, dynamics), [], []
     at = (theta, behaviour)
     for place in range(2):
 
@@ -45,17 +45,17 @@ def drift_and_slopes(learner, theta, behaviour, dynamics="finite_group"):
 
         steps = STEP * jnp.eye(len(theta))
         ahead, behind = (jax.vmap(moved)(at[place] + sign * steps) for sign in (1, -1))
-        found.append(jax.jacfwd(moved)(at[place]))
+        slopes.append(jax.jacfwd(moved)(at[place]))
         seen.append((ahead - behind).T / (2 * STEP))
-    return drift(theta, behaviour, WEIGHT), found, seen
+    return drift(theta, behaviour, WEIGHT), slopes, seen
 
 
 @pytest.mark.parametrize(("advantage", "estimator", "kl"), nightly_but(SHORT, EVERY))
 def test_the_drift_has_its_derivatives(advantage, estimator, kl):
     """Against central differences, which know no derivative of a logarithm; allowed 1e-7 (their error is 1e-10)."""
     for rewards in CERTAIN:
-        _, found, seen = drift_and_slopes(learner_of(rewards, advantage, estimator, kl), *INSIDE)
-        np.testing.assert_allclose(found, seen, atol=1e-7, err_msg=str(rewards))
+        _, slopes, seen = drift_and_slopes(learner_of(rewards, advantage, estimator, kl), *INSIDE)
+        np.testing.assert_allclose(slopes, seen, atol=1e-7, err_msg=str(rewards))
 
 
 @pytest.mark.parametrize(("advantage", "estimator", "kl"), nightly_but(SHORT, EVERY))

@@ -55,7 +55,7 @@ def main(file: str) -> None:
 @pytest.mark.slow
 def test_bytes_do_not_depend_on_the_number_of_devices(tmp_path):
     """One of each kind of run. Planted: a sum in the devices' order is seen."""
-    found = []
+    hashes = []
     for count in (1, 2):
         file = tmp_path / f"{count}.npz"
         environment = os.environ | {
@@ -66,9 +66,9 @@ def test_bytes_do_not_depend_on_the_number_of_devices(tmp_path):
         }
         subprocess.run([sys.executable, __file__, file], check=True, env=environment)
         with np.load(file) as arrays:
-            found.append(dict(arrays))
-        assert found[-1].pop("devices") == count
-    one, two = found
+            hashes.append(dict(arrays))
+        assert hashes[-1].pop("devices") == count
+    one, two = hashes
     assert one.pop("mistake").tobytes() != two.pop("mistake").tobytes()
     assert [name for name, array in one.items() if array.tobytes() != two[name].tobytes()] == []
 

@@ -196,14 +196,14 @@ def test_mean_runs_are_those_by_hand(name):
     case, steps = MEAN_CASES[name], 6
 
     def rewards(rules):
-        made = setting(case.bandit, **rules)
-        return by_hand.expected_reward(made, by_hand.mean_run(made, start_of(case), steps, **case.hyper))
+        chosen = setting(case.bandit, **rules)
+        return by_hand.expected_reward(chosen, by_hand.mean_run(chosen, start_of(case), steps, **case.hyper))
 
     expected, grid = rewards(case.all_rules), cells(case.eta, case.mu, case.interval, case.kl_weight)
     trained = learner(case.bandit, **case.all_rules)
     for path in paths(case, "mean_field"):
-        found = run(trained, "mean_field", grid, steps=steps, dtype=np.float64, path=path).reward_mean[0]
-        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12, err_msg=path)
+        curve = run(trained, "mean_field", grid, steps=steps, dtype=np.float64, path=path).reward_mean[0]
+        np.testing.assert_allclose(curve, expected, rtol=0, atol=1e-12, err_msg=path)
     for what, rules in case.without():
         if not what.endswith("ddof") and what != "advantage" and what != "staleness":  # an infinite group has none
             assert np.max(np.abs(rewards(rules) - expected)) > 1e-6, what

@@ -58,15 +58,15 @@ def test_the_term_is_right_at_every_gap_where_it_can_be_held(name, dtype, compil
     drawn = jax.jit(lambda x, share: -policy_gradient(trained, 1.0, x, x, jnp.zeros((1, 3), dtype), share[None]))
     for gap in GAPS:
         theta = start(3, gap).astype(dtype)
-        found = np.asarray(drift(theta, theta, dtype(0)) - drift(theta, theta, dtype(1)))
+        term = np.asarray(drift(theta, theta, dtype(0)) - drift(theta, theta, dtype(1)))
         tolerance = 4 * np.finfo(dtype).eps * max(1, gap)
-        np.testing.assert_allclose(found, kl_term(name, theta, REFERENCE), rtol=0, atol=tolerance)
+        np.testing.assert_allclose(term, kl_term(name, theta, REFERENCE), rtol=0, atol=tolerance)
         for share in ((1, 0, 0), (0.5, 0.5, 0)) if name in SAMPLED else ():
-            found = np.asarray(drawn(theta, np.array(share, dtype)))
-            assert np.all(np.isfinite(found)), (gap, share)
+            term = np.asarray(drawn(theta, np.array(share, dtype)))
+            assert np.all(np.isfinite(term)), (gap, share)
             expected = kl_term(name, theta, REFERENCE, share)
             if share[1] == 0 or gap < (80 if dtype == np.float32 else 700):
-                np.testing.assert_allclose(found, expected, rtol=2 * tolerance, atol=tolerance)
+                np.testing.assert_allclose(term, expected, rtol=2 * tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(("name", "dtype"), thinned(KL_ESTIMATORS, [np.float32, np.float64]))
@@ -80,10 +80,10 @@ def test_both_paths_make_the_right_step_in_infinite_groups(name, dtype, compiled
         float(reward_after_a_step(name, THREE, x[0], dtype(eta), False)) for x, eta in zip(initial, rates, strict=True)
     ]
     for path in ("fast", "reference"):
-        found = run(
+        curves = run(
             trained, "mean_field", cells(rates), steps=1, dtype=dtype, initial=initial, path=path, summary=False
         )
-        np.testing.assert_allclose(found.reward_mean[:, 1], expected, atol=1e-12 if dtype == np.float64 else 3e-4)
+        np.testing.assert_allclose(curves.reward_mean[:, 1], expected, atol=1e-12 if dtype == np.float64 else 3e-4)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_an_arm_that_was_not_drawn_is_not_pulled(arms, dtype, compiled_quickly):
     grid = cells(np.full(len(gaps), 1.0))
     expected = [float(reward_after_a_step("k3", bandit, gap, 1.0, True)) for gap in gaps]
     for path in ("fast", "reference"):
-        found = run(trained, "sampled", grid, steps=1, seeds=2, dtype=dtype, initial=initial, path=path, summary=False)
-        np.testing.assert_allclose(found.reward_mean[:, 1], expected, atol=1e-6)
-        np.testing.assert_allclose(found.reward_variance[:, 1], 0, atol=1e-12)
+        moved = run(trained, "sampled", grid, steps=1, seeds=2, dtype=dtype, initial=initial, path=path, summary=False)
+        np.testing.assert_allclose(moved.reward_mean[:, 1], expected, atol=1e-6)
+        np.testing.assert_allclose(moved.reward_variance[:, 1], 0, atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_no_gap_from_0_to_1000_makes_a_number_that_is_not_finite(name, dynamics,
     initial, grid = np.array([start(3, gap) for gap in gaps]), cells(np.full(len(gaps), 30.0), 0.5, 2, 1.0)
     trained = learner("dr_grpo", THREE, "lag", kl_estimator=name, estimator=Uncorrected(), group_size=4, horizon=2)
     for path in ("fast", "reference"):
-        found = run(trained, dynamics, grid, steps=6, dtype=dtype, initial=initial, path=path)
-        assert np.all(np.isfinite(found.reward_mean)), path
-        assert np.all(found.summary.finite), path
+        curves = run(trained, dynamics, grid, steps=6, dtype=dtype, initial=initial, path=path)
+        assert np.all(np.isfinite(curves.reward_mean)), path
+        assert np.all(curves.summary.finite), path
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -139,7 +139,7 @@ def test_an_arm_that_the_acting_policy_never_plays_counts_as_it_does_in_the_limi
             weight = np.where(flat, 0, ratio)
         signal = old * weight * advantage
         expected = signal - policy * signal.sum()
-        found = drift(now.astype(dtype), acted.astype(dtype), dtype(0))
+        update = drift(now.astype(dtype), acted.astype(dtype), dtype(0))
         np.testing.assert_allclose(
-            np.asarray(found), expected.astype(float), rtol=0, atol=4e-6 if dtype == np.float32 else 1e-13
+            np.asarray(update), expected.astype(float), rtol=0, atol=4e-6 if dtype == np.float32 else 1e-13
         )

@@ -25,9 +25,9 @@ def test_all_draws_below_a_threshold_are_counted(size):
     words = some_words((size + 1) // 2, size)
     edges = np.random.default_rng(1).integers(0, 2**15 + 1, (5, LANES)).astype(np.uint16)
     edges[0], edges[4] = 0, 2**15
-    found = jax.jit(lambda words, edges: number_below(words, size, lambda _: edges))(words, edges)
+    counted = jax.jit(lambda words, edges: number_below(words, size, lambda _: edges))(words, edges)
     expected = (draws_in(words, size) < edges[:, None].astype(int)).sum(1)
-    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(counted, expected)
     assert np.all(expected[0] == 0)
     assert np.all(expected[4] == size)
 
@@ -53,8 +53,8 @@ def test_counts_with_few_thresholds_are_those_with_many(size, number):
     edges = np.sort(np.random.default_rng(2).integers(0, 2**15 + 1, (number, LANES)), axis=0)
     edges[0, ::3], edges[-1, ::4] = 0, 2**15
     below = (draws_in(words, size) < edges[:, None]).sum(1)
-    found = jax.jit(lambda table, words: counts(table, words, size))(edges.astype(np.uint16), words)
-    np.testing.assert_array_equal(found, np.diff(below, axis=0, prepend=0, append=size))
+    counted = jax.jit(lambda table, words: counts(table, words, size))(edges.astype(np.uint16), words)
+    np.testing.assert_array_equal(counted, np.diff(below, axis=0, prepend=0, append=size))
 
 
 @pytest.mark.parametrize("arms", [2, 3, 7, 8, 12, 61, 64, 130])

@@ -90,8 +90,8 @@ def chi_square(drawn, every, chance):
         return 0.0
     common = chance * drawn.shape[1] >= 10
     observed, expected = (np.append(x[common], x[~common].sum()) for x in (seen, chance * drawn.shape[1]))
-    kept = expected > 0
-    return stats.chisquare(observed[kept], expected[kept] * observed.sum() / expected[kept].sum()).pvalue
+    likely = expected > 0
+    return stats.chisquare(observed[likely], expected[likely] * observed.sum() / expected[likely].sum()).pvalue
 
 
 GROUPS = [((0.3, 0.7), 2), ((0.3, 0.7), 5), ((0.2, 0.5, 0.3), 4), ((0.9, 0.07, 0.02, 0.01), 3)]
@@ -170,7 +170,7 @@ def test_inversion_is_the_binomial_law_for_every_uniform(size, odds):
         return np.array([comb(size, k) * p**k * (1 - p) ** (size - k) for k in range(size + 1)])
 
     tolerance = 2 * (4 * size + 1) * 2**-24
-    found = np.asarray(law(np.float32(odds)), float) / 2**24
-    assert np.max(np.abs(found - exact(float(np.float32(odds))))) <= tolerance
+    drawn_shares = np.asarray(law(np.float32(odds)), float) / 2**24
+    assert np.max(np.abs(drawn_shares - exact(float(np.float32(odds))))) <= tolerance
     if odds >= 0.3:
-        assert np.max(np.abs(found - exact(odds * 1.001))) > tolerance
+        assert np.max(np.abs(drawn_shares - exact(odds * 1.001))) > tolerance

@@ -85,13 +85,13 @@ JOINT = {
 def test_joint_law_of_the_counts(name, size):
     """n = 2^18 groups, seed 1. Rejected: the same draw without the condition, and a policy that is 5 % off."""
     setting = JOINT[name]
-    found = drawn(setting, size, seed=1)
-    assert np.all(found.sum(0) == size)
-    assert p_value(found, setting, size) > FALSE_ALARM
+    counts = drawn(setting, size, seed=1)
+    assert np.all(counts.sum(0) == size)
+    assert p_value(counts, setting, size) > FALSE_ALARM
     assert p_value(drawn(setting, size, seed=1, non_silent=False), setting, size) == 0
     (policy, chances), classes = setting
     other = np.array(policy) * np.linspace(1.05, 0.95, len(policy))
-    assert p_value(found, ((tuple(other / other.sum()), chances), classes), size) < FALSE_ALARM
+    assert p_value(counts, ((tuple(other / other.sum()), chances), classes), size) < FALSE_ALARM
 
 
 @pytest.mark.parametrize("size", [8, 33])
@@ -102,12 +102,12 @@ def test_close_to_a_vertex(size):
     """
     policy = np.array((1 - 3e-5, 1e-5, 2e-5))
     setting = ((tuple(policy), ((1.0,), (1.0,), (1.0,))), ((0,), (1,), (2,)))
-    found = drawn(setting, size, seed=2)
-    assert np.all(np.max(found, axis=0) < size)
-    several = int(np.sum(found[0] < size - 1))
+    counts = drawn(setting, size, seed=2)
+    assert np.all(np.max(counts, axis=0) < size)
+    several = int(np.sum(counts[0] < size - 1))
     expected = LANES * (size - 1) / 2 * 3e-5
     assert abs(several - expected) <= 5 * np.sqrt(expected)
-    share = np.mean(found[1] >= 1)
+    share = np.mean(counts[1] >= 1)
     assert abs(share - 1 / 3) <= 5 * np.sqrt(2 / 9 / LANES) + 1e-4
 
 
@@ -116,11 +116,11 @@ def test_at_a_vertex_a_group_is_silent():
         (((1.0, 2.0**-118), ((1.0,), (1.0,))), ((0,), (1,))),
         (((0.4, 0.6), ((0.0, 1.0), (0.0, 1.0))), ()),
     ):
-        found = drawn(setting, 6, seed=3)
+        counts = drawn(setting, 6, seed=3)
         values = value_of_cells(setting)
-        per_value = np.array([found[values == v].sum(0) for v in range(2)])
+        per_value = np.array([counts[values == v].sum(0) for v in range(2)])
         assert np.all(per_value.max(0) == 6)
-    assert 0.35 < np.mean(found[1]) / 6 < 0.45  # arms are drawn as ever where the reward is always the same
+    assert 0.35 < np.mean(counts[1]) / 6 < 0.45  # arms are drawn as ever where the reward is always the same
     increments, words = jnp.ones(6), jnp.arange(8, dtype=jnp.uint32) << 29
     assert np.all(np.asarray(inverted_non_silent(jnp.full(8, 2.0**-118), words, increments)) == 0)
 
@@ -137,12 +137,12 @@ def test_inversion_is_the_conditional_law_for_every_uniform(size, odds):
 
     binomial = np.array([comb(size, k) * float(odds) ** k for k in range(size + 1)])
     exact = np.where((np.arange(size + 1) % size) == 0, 0, binomial)
-    found = np.asarray(law(np.float32(odds)), float) / 2**23
+    drawn_shares = np.asarray(law(np.float32(odds)), float) / 2**23
     tolerance = 2 * (4 * size + 1) * 2**-23
-    assert found[0] == found[size] == 0
-    assert np.max(np.abs(found - exact / exact.sum())) <= tolerance
+    assert drawn_shares[0] == drawn_shares[size] == 0
+    assert np.max(np.abs(drawn_shares - exact / exact.sum())) <= tolerance
     if odds < 0.5:
-        assert np.max(np.abs(found - binomial / binomial.sum())) > tolerance
+        assert np.max(np.abs(drawn_shares - binomial / binomial.sum())) > tolerance
 
 
 def test_chance_of_silence():

@@ -110,8 +110,8 @@ class Case(NamedTuple):
 
 def variant(advantage="grpo", bandit=NOISY, staleness="refresh", interval=1, planted=None, **options):
     rule = advantage if isinstance(advantage, str) else "grpo"
-    made = learner(rule, bandit, staleness, **{"group_size": 4, "horizon": 8, **options})
-    return Case(made if rule == advantage else replace(made, advantage=advantage), interval, planted)
+    trained = learner(rule, bandit, staleness, **{"group_size": 4, "horizon": 8, **options})
+    return Case(trained if rule == advantage else replace(trained, advantage=advantage), interval, planted)
 
 
 VARIANTS = {
@@ -259,10 +259,10 @@ def test_every_variant_that_is_served_is_compared():
         "kl_estimator": KL_ESTIMATORS,
     }
     for part, registry in (registries | {"bandit": BANDITS}).items():
-        made = {name: registry[name]() for name in own(registry)}
+        built = {name: registry[name]() for name in own(registry)}
         served = {
             type(one)
-            for one in made.values()
+            for one in built.values()
             if fast.unsupported_reason(replace(variant().trained, **{part: one}), "sampled") is None
         }
         assert served <= {type(getattr(case.trained, part)) for case in VARIANTS.values()}, part

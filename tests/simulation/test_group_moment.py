@@ -101,8 +101,8 @@ def test_an_arm_that_is_hardly_ever_drawn_or_never(estimator):
         held = np.where(drawn, policy, 0) * slope
         mean = -held @ scores
         square = (scores.T * (np.where(drawn, policy, 0) * slope**2)) @ scores
-        found = moments(1.0, theta, theta)
-        np.testing.assert_allclose(found.mean, mean.astype(float), rtol=1e-12, atol=1e-13)
+        group = moments(1.0, theta, theta)
+        np.testing.assert_allclose(group.mean, mean.astype(float), rtol=1e-12, atol=1e-13)
         np.testing.assert_allclose(
-            found.covariance, ((square - np.outer(mean, mean)) / 4).astype(float), rtol=1e-11, atol=1e-13
+            group.covariance, ((square - np.outer(mean, mean)) / 4).astype(float), rtol=1e-11, atol=1e-13
         )

@@ -69,8 +69,8 @@ def test_the_mean_field_is_the_integral(advantage, estimator):
     ])  # fmt: skip
     signal, at = old * mean, old if estimator == "frozen" else policy
     learner = Learner(BANDIT, ADVANTAGES[advantage](), ESTIMATORS[estimator]())
-    found = drift_of(learner, "mean_field")(jnp.asarray(THETA), jnp.asarray(BEHAVIOUR), jnp.zeros(()))
-    np.testing.assert_allclose(found, signal - at * signal.sum(), atol=1e-9)
+    update = drift_of(learner, "mean_field")(jnp.asarray(THETA), jnp.asarray(BEHAVIOUR), jnp.zeros(()))
+    np.testing.assert_allclose(update, signal - at * signal.sum(), atol=1e-9)
 
 
 @pytest.mark.slow
@@ -79,9 +79,9 @@ def test_derivatives_of_a_median_are_those_of_the_integral():
     drift = drift_of(Learner(BANDIT, ADVANTAGES["median"]()), "mean_field")
     one = jax.jit(lambda x: drift(x, x, 0.5))
     slope, curve, at, step = jax.jit(jax.jacfwd(one)), jax.jacfwd(jax.jacfwd(one)), jnp.asarray(THETA), 1e-5
-    for function, found in ((one, slope(at)), (slope, curve(at))):
+    for function, derivative in ((one, slope(at)), (slope, curve(at))):
         seen = np.stack([(function(at + step * e) - function(at - step * e)) / (2 * step) for e in np.eye(3)], -1)
-        np.testing.assert_allclose(found, seen, atol=1e-7)
+        np.testing.assert_allclose(derivative, seen, atol=1e-7)
 
 
 def test_threshold_and_policy_of_sign_by_the_normal_distribution_function():

@@ -51,8 +51,8 @@ def drawn_rewards(counts, stds, seed):
     @jax.jit
     def draw(block):
         whole = jnp.broadcast_to(jnp.asarray(counts, jnp.float32)[:, None], (arms, LANES))
-        found = with_rewards(job, whole, block).tables
-        return found.values, found.squares
+        tables = with_rewards(job, whole, block).tables
+        return tables.values, tables.squares
 
     values, squares = draw(words(words_for_rewards(arms, len(spreads), size), seed))
     return np.asarray(values, float), np.asarray(squares, float)
@@ -101,9 +101,9 @@ def test_uniforms_that_are_always_used_are_multiplied_as_the_others(count):
     for sure in {0, count // 2, count}:
         last = draw.integers(sure, count + 1, 50)
         expected = np.where(np.arange(count)[:, None] < last, np.log(uniforms.astype(float)), 0).sum(0)
-        found = log_product(jnp.asarray(uniforms), jnp.zeros(50, jnp.float32), last.astype(np.float32), sure)
-        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+        product = log_product(jnp.asarray(uniforms), jnp.zeros(50, jnp.float32), last.astype(np.float32), sure)
+        np.testing.assert_allclose(product, expected, rtol=1e-6, atol=1e-6)
     first = draw.integers(0, count + 1, 50)
     expected = np.where(np.arange(count)[:, None] >= first, np.log(uniforms.astype(float)), 0).sum(0)
-    found = log_product(jnp.asarray(uniforms), first.astype(np.float32), jnp.full(50, count, jnp.float32), 0)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    product = log_product(jnp.asarray(uniforms), first.astype(np.float32), jnp.full(50, count, jnp.float32), 0)
+    np.testing.assert_allclose(product, expected, rtol=1e-6, atol=1e-6)

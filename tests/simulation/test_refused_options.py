@@ -34,13 +34,13 @@ RUNS = {"sampled": sampled, "reference": by_definition, "displaced": displacemen
 @pytest.fixture
 def untried():
     """What this process has learnt about its compiler is put aside."""
-    known, taken = set(one_kernel._refused), one_kernel._taken
+    refused, taken = set(one_kernel._refused), one_kernel._taken
     one_kernel._refused.clear()
     taken.cache_clear()
     yield
     taken.cache_clear()
     one_kernel._refused.clear()
-    one_kernel._refused.update(known)
+    one_kernel._refused.update(refused)
 
 
 @pytest.fixture

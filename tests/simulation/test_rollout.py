@@ -39,8 +39,8 @@ def plain():
     return by_hand(sampled(LEARNER))
 
 
-def same(found, expected):
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14), found, expected)
+def same(trace, expected):
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14), trace, expected)
 
 
 @pytest.mark.parametrize("every", [1, 3, 4])
@@ -56,17 +56,17 @@ def test_strides_are_those_of_a_plain_loop(plain, every):
 
     def run(every):
         nothing = (jnp.array(0.0), jnp.array(-jnp.inf))
-        where = (LEARNER, sampled(LEARNER), HYPER, KEY, START, STEPS // kept)
+        where = (LEARNER, sampled(LEARNER), HYPER, KEY, START, STEPS // spacing)
         return rollout(*where, every, observe=seen, fold=fold, total=nothing)
 
-    kept = every
-    found = jax.jit(lambda: run(every))()
-    same(found, jax.jit(run)(every))
-    same(found.state, states[-1])
+    spacing = every
+    trace = jax.jit(lambda: run(every))()
+    same(trace, jax.jit(run)(every))
+    same(trace.state, states[-1])
     firsts, lasts = range(0, STEPS, every), range(every - 1, STEPS, every)
-    same(found.seen[0], jnp.stack([states[i].theta for i in firsts]))
-    same(found.seen[1], jnp.stack([states[i + 1].theta for i in lasts]))
-    same(found.seen[2], jnp.stack([infos[i].silent for i in lasts]))
-    same(found.seen[3], jnp.stack([infos[i].gradient for i in lasts]))
+    same(trace.seen[0], jnp.stack([states[i].theta for i in firsts]))
+    same(trace.seen[1], jnp.stack([states[i + 1].theta for i in lasts]))
+    same(trace.seen[2], jnp.stack([infos[i].silent for i in lasts]))
+    same(trace.seen[3], jnp.stack([infos[i].gradient for i in lasts]))
     steps = [jnp.max(new.theta - old.theta) for old, new in pairwise(states)]
-    same(found.total, (sum(info.silent for info in infos), max(steps)))
+    same(trace.total, (sum(info.silent for info in infos), max(steps)))

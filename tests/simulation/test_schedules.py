@@ -30,16 +30,16 @@ HAND = {
 }
 
 
-def by_hand_curve(made, start, interval, infinite, late=0):
+def by_hand_curve(chosen, start, interval, infinite, late=0):
     """Expected reward [T + 1] of a heavy ball or Adam in NumPy. late: steps by which the schedules lag behind."""
     path, memory = [np.asarray(start, float)], (np.zeros(len(start)),) * 2
     for t in range(STEPS):
-        ages = by_hand.STALENESS[made.staleness](t, interval, made.horizon)
+        ages = by_hand.STALENESS[chosen.staleness](t, interval, chosen.horizon)
         eta, weight = (0.4 * RATES)[max(t - late, 0)], (0.7 * WEIGHTS)[max(t - late, 0)]
-        g = sum(c * by_hand.mean_update(made, path[t], path[t - age], weight, infinite) for age, c in ages)
-        change, memory = by_hand.OPTIMIZERS[made.optimizer](g, path[t], memory, t + 1, eta, 0.6)
+        g = sum(c * by_hand.mean_update(chosen, path[t], path[t - age], weight, infinite) for age, c in ages)
+        change, memory = by_hand.OPTIMIZERS[chosen.optimizer](g, path[t], memory, t + 1, eta, 0.6)
         path.append(path[t] + change)
-    return by_hand.expected_reward(made, np.array(path))
+    return by_hand.expected_reward(chosen, np.array(path))
 
 
 @pytest.mark.parametrize("name", HAND)
@@ -47,16 +47,16 @@ def test_every_step_has_its_own_settings(name):
     """Exact dynamics against a loop in NumPy, to 1e-9 on both paths. Planted: schedules that are one step late."""
     rules, interval, path = HAND[name]
     infinite = name != "finite groups"
-    made, start = setting("arms", **rules), PLACES["arms"][0]
+    chosen, start = setting("arms", **rules), PLACES["arms"][0]
     trained = replace(on_place("arms", **rules), schedule=BOTH)
     dynamics = "mean_field" if infinite else "finite_group"
-    wanted = by_hand_curve(made, start, interval, infinite)
+    wanted = by_hand_curve(chosen, start, interval, infinite)
     for one in {path, "reference"}:
         grid = cells(0.4, 0.6, interval, 0.7)
         how = {"steps": STEPS, "dtype": np.float64, "initial": np.asarray(start), "path": one}
-        found = run(trained, dynamics, grid, **how).reward_mean[0]
-        np.testing.assert_allclose(found, wanted, atol=1e-9)
-    assert np.abs(by_hand_curve(made, start, interval, infinite, late=1) - wanted).max() > 1e-4
+        curve = run(trained, dynamics, grid, **how).reward_mean[0]
+        np.testing.assert_allclose(curve, wanted, atol=1e-9)
+    assert np.abs(by_hand_curve(chosen, start, interval, infinite, late=1) - wanted).max() > 1e-4
 
 
 @pytest.mark.parametrize("path", ["fast", "reference"])
@@ -110,5 +110,5 @@ def test_every_schedule_is_that_of_optax():
         "boundaries_and_scales": {"5": 0.5},
     }
     for name, function in SCHEDULES.items():
-        known = {key: value for key, value in options.items() if key in function.__code__.co_varnames}
-        assert schedule_values("eta", {"schedule": name, **known}, 20).shape == (20,)
+        accepted = {key: value for key, value in options.items() if key in function.__code__.co_varnames}
+        assert schedule_values("eta", {"schedule": name, **accepted}, 20).shape == (20,)

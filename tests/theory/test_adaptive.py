@@ -32,8 +32,8 @@ def test_preconditioned_spectrum_is_that_of_the_product():
     moment = noise_second_moment(noise)
     product = np.linalg.eigvals(np.diag(1 / (np.sqrt(moment) + 1e-3)) @ split.total).real
     scaled = precondition(split, moment, 1e-3)
-    found = np.linalg.eigvals(scaled.fresh + scaled.stale).real
-    np.testing.assert_allclose(np.sort(found), np.sort(product)[1:], rtol=1e-10)
+    eigenvalues = np.linalg.eigvals(scaled.fresh + scaled.stale).real
+    np.testing.assert_allclose(np.sort(eigenvalues), np.sort(product)[1:], rtol=1e-10)
     assert np.sort(product)[0] == pytest.approx(0.0, abs=1e-12)
     decayed = precondition(split, moment, 1e-3, weight_decay=0.3)
     np.testing.assert_allclose(np.sort(np.linalg.eigvals(decayed.fresh + decayed.stale).real), np.sort(product) + 0.3)

@@ -13,8 +13,8 @@ CONVENTIONS = ("heavy_ball", "nesterov", "ema")
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 32])
 def test_uniform_ages_have_their_closed_form(count):
-    found = theory.averaged_ages_threshold(np.full(count, 1 / count), 0.0).kappa
-    np.testing.assert_allclose(found, 2 * count * np.sin(np.pi / (2 * count)) ** 2, rtol=1e-12)
+    kappa = theory.averaged_ages_threshold(np.full(count, 1 / count), 0.0).kappa
+    np.testing.assert_allclose(kappa, 2 * count * np.sin(np.pi / (2 * count)) ** 2, rtol=1e-12)
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -23,12 +23,12 @@ def test_a_constant_age_is_model_b_and_geometric_ages_have_their_polynomial(conv
     for age in (0, 1, 2, 7):
         alone = np.eye(age + 1)[age]
         expected = theory.exact("lag", age, momentum, convention)
-        found = theory.averaged_ages_threshold(alone, momentum, convention)
-        np.testing.assert_allclose(found.kappa, expected.kappa, rtol=1e-10)
-        assert theory.drawn_ages_threshold(alone, momentum, 1, convention) == found.kappa
+        threshold = theory.averaged_ages_threshold(alone, momentum, convention)
+        np.testing.assert_allclose(threshold.kappa, expected.kappa, rtol=1e-10)
+        assert theory.drawn_ages_threshold(alone, momentum, 1, convention) == threshold.kappa
     expected = averaged_threshold(1.5, momentum, convention).kappa
-    found = theory.averaged_ages_threshold(geometric_weights(1.5, 120), momentum, convention).kappa
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    threshold = theory.averaged_ages_threshold(geometric_weights(1.5, 120), momentum, convention).kappa
+    np.testing.assert_allclose(threshold, expected, rtol=1e-9)
 
 
 def laws(count, seed):
@@ -61,8 +61,8 @@ def test_symmetric_ages_are_the_constant_age_of_their_mean_over_their_coherence(
         angle = np.pi / (2 * mean + 1)
         coherence = float(shares @ np.cos(angle * (age - mean)))
         assert coherence > 0
-        found = theory.averaged_ages_threshold(shares, 0.0).kappa
-        np.testing.assert_allclose(found, 2 * np.sin(angle / 2) / coherence, rtol=1e-9)
+        kappa = theory.averaged_ages_threshold(shares, 0.0).kappa
+        np.testing.assert_allclose(kappa, 2 * np.sin(angle / 2) / coherence, rtol=1e-9)
 
 
 def test_mixed_is_up_to_two_and_a_half_times_as_stable_as_in_turn_without_momentum_and_may_be_less_with_it():
@@ -84,9 +84,9 @@ def test_laws_and_counts_become_shares(tmp_path):
     assert ages(law="uniform", maximum=3).shares == (0.25,) * 4
     assert ages(weights=[0.25, 0.75, 0.0]).shares == (0.25, 0.75)
     for law in ("geometric", "poisson"):
-        found = ages(law=law, mean=2.5)
-        assert found.mean_age == pytest.approx(2.5, abs=1e-6)
-        variance = np.arange(len(found.shares)) ** 2 @ np.array(found.shares) - 2.5**2
+        rule = ages(law=law, mean=2.5)
+        assert rule.mean_age == pytest.approx(2.5, abs=1e-6)
+        variance = np.arange(len(rule.shares)) ** 2 @ np.array(rule.shares) - 2.5**2
         assert variance == pytest.approx(2.5 * 3.5 if law == "geometric" else 2.5, rel=1e-4)
     cut = ages(law="truncated", mean=2.0, maximum=2).shares
     np.testing.assert_allclose(cut, np.array([1, 2 / 3, 4 / 9]) / (1 + 2 / 3 + 4 / 9))

@@ -63,9 +63,9 @@ def test_argument_principle_counts_the_eigenvalues_outside(convention):
 
 
 def test_repelling_fixed_point_is_named_not_scanned():
-    found = first_unstable_learning_rate(LinearLoop(0.1, -0.2), 4)
-    assert (found.value, found.bifurcation) == (0.0, None)
-    assert "repels" in found.reason
+    threshold = first_unstable_learning_rate(LinearLoop(0.1, -0.2), 4)
+    assert (threshold.value, threshold.bifurcation) == (0.0, None)
+    assert "repels" in threshold.reason
 
 
 def test_overflow_beyond_threshold_is_an_infinite_radius():

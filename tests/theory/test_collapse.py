@@ -76,12 +76,12 @@ def test_no_fixed_point_is_below_the_bound_of_an_arm_and_the_fold_is_near_it():
     for _ in range(12):
         arms, tau = int(draw.integers(2, 6)), draw.uniform(1.1, 2.5)
         means, reference = draw.uniform(size=arms), draw.dirichlet(np.full(arms, 5.0))
-        found = theory.critical_collapse(means, reference, tau)
-        cold, drawn = 1 - 1 / tau, found.policy ** (1 / tau)
-        lifted = reference * np.exp(found.policy @ np.log(found.policy / reference))
+        fold = theory.critical_collapse(means, reference, tau)
+        cold, drawn = 1 - 1 / tau, fold.policy ** (1 / tau)
+        lifted = reference * np.exp(fold.policy @ np.log(fold.policy / reference))
         bound = np.e * cold * (drawn @ means / drawn.sum() - means) * lifted**-cold / drawn.sum()
-        assert 0.9 < bound.max() / found.kl_weight <= 1 + 1e-9
-        assert int(np.argmax(bound)) == found.lost
+        assert 0.9 < bound.max() / fold.kl_weight <= 1 + 1e-9
+        assert int(np.argmax(bound)) == fold.lost
         uniform = theory.critical_collapse(means, even(arms), tau)
         assert uniform.kl_weight < theory.collapse_asymptote(means, even(arms), tau)
 

@@ -30,9 +30,13 @@ def test_the_marginal_curve_matches_bisected_eigenvalues(model):
         expected = theory.exact(model, interval, momentum, convention, angle)
         assert theory.exact(model, interval, momentum, convention, -angle) == expected
         loop = LinearLoop(np.zeros((2, 2)), turned(angle, modulus), momentum, model, convention)
-        found = first_unstable_learning_rate(loop, interval, 24)
-        assert found.value * modulus == pytest.approx(expected.kappa, rel=1e-10), (interval, momentum, angle)
-        assert found.bifurcation in ("neimark_sacker", "flip", "fold")  # of a real map the pair may pass a real place
+        threshold = first_unstable_learning_rate(loop, interval, 24)
+        assert threshold.value * modulus == pytest.approx(expected.kappa, rel=1e-10), (interval, momentum, angle)
+        assert threshold.bifurcation in (
+            "neimark_sacker",
+            "flip",
+            "fold",
+        )  # of a real map the pair may pass a real place
         assert expected.bifurcation == "neimark_sacker"
 
 
@@ -80,6 +84,6 @@ def test_three_fixed_arms_of_an_independent_calculation():
     }  # fmt: skip
     for (model, interval, momentum), over_law in expected.items():
         kappa = theory.exact(model, interval, momentum, angle=angle).kappa
-        found = kappa * math.cos(angle) / theory.leading_order(interval, momentum)
+        ratio = kappa * math.cos(angle) / theory.leading_order(interval, momentum)
         half_a_digit = 0.00501 if over_law > 1 else 0.000501
-        assert found == pytest.approx(over_law, abs=half_a_digit), (model, interval, momentum)
+        assert ratio == pytest.approx(over_law, abs=half_a_digit), (model, interval, momentum)

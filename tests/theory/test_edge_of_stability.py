@@ -19,7 +19,7 @@ def flow():
     return gradient_flow.sharpness(CLIMB, "grpo", gradient_flow.follow(CLIMB, "grpo", TIMES, SIZE))
 
 
-def found(estimator: str, rate: float, advantage: str = "grpo") -> float:
+def edge_of_runs(estimator: str, rate: float, advantage: str = "grpo") -> float:
     return edge_along_flow(CLIMB, advantage, estimator, rate, INTERVAL, DURATION, SIZE)
 
 
@@ -37,7 +37,7 @@ def test_without_a_fresh_part_it_is_the_closed_form(flow):
     level = (flow[-1] + flow[0]) / 2
     rate = 2 / (INTERVAL * level)
     apart = np.max(np.abs(np.diff(flow))) / 40
-    assert abs(found("frozen", rate) - edge("refresh", INTERVAL, 0.0, rate)) < apart
-    assert abs(found("frozen", 1.02 * rate) - level) > apart
-    mixed = found("ratio", rate)
+    assert abs(edge_of_runs("frozen", rate) - edge("refresh", INTERVAL, 0.0, rate)) < apart
+    assert abs(edge_of_runs("frozen", 1.02 * rate) - level) > apart
+    mixed = edge_of_runs("ratio", rate)
     assert abs(mixed - level) > apart

@@ -53,8 +53,8 @@ def test_one_block_against_sampled_groups(reuse, prompts):
                 blurred = np.sort(ends + 0.3 * rng.normal(size=seeds))
                 weights = np.exp(-0.5 * ((chain.grid[:, None] - chain.grid) / 0.3) ** 2)
                 below = np.cumsum(weights @ law) / (weights @ law).sum()
-                found = np.searchsorted(blurred, chain.grid + 0.025) / seeds
-                assert np.abs(found - below).max() < 0.015
+                shares = np.searchsorted(blurred, chain.grid + 0.025) / seeds
+                assert np.abs(shares - below).max() < 0.015
 
 
 def test_rows_have_the_exact_mean_and_variance():

@@ -66,14 +66,14 @@ class Steps:
     def step(self, memory, t, rate, noise=0.0, reuse=False):
         """Memory [size, any] after the step at phase t."""
         parts = memory.reshape(self.past + 3, self.n, -1)
-        velocity, places, kept = parts[0], parts[1:-1], parts[-1]
-        kept = noise if not reuse or t % self.interval == 0 else kept
+        velocity, places, reused = parts[0], parts[1:-1], parts[-1]
+        reused = noise if not reuse or t % self.interval == 0 else reused
         old = sum(share * places[age] for age, share in AGES[self.model](t, self.interval))
-        g = kept - self.fresh @ places[0] - self.stale @ old
+        g = reused - self.fresh @ places[0] - self.stale @ old
         velocity = self.mu * velocity + (1 - self.mu if self.convention == "ema" else 1.0) * g
         now = places[0] + rate * (g + self.mu * velocity if self.convention == "nesterov" else velocity)
-        kept = kept + np.zeros_like(now)
-        return np.concatenate([[velocity], [now], places[:-1], [kept]]).reshape(self.size, -1)
+        reused = reused + np.zeros_like(now)
+        return np.concatenate([[velocity], [now], places[:-1], [reused]]).reshape(self.size, -1)
 
     def matrix(self, t, rate, reuse=False):
         """One step without fresh noise [size, size]."""
@@ -180,10 +180,10 @@ def test_the_stationary_state_is_that_of_the_steps(model, convention, reuse):
     """Covariance at block points and averaged, of position and velocity: to 1e-8."""
     loop, steps, rate, interval = at_work(model, convention)
     state, average = steps.stationary(rate, NOISE, reuse)
-    found = stationary_covariance(loop, rate, interval, NOISE, reuse)
-    np.testing.assert_allclose(found.covariance, steps.position(state), rtol=1e-8, atol=1e-10)
-    np.testing.assert_allclose(found.average, average, rtol=1e-8, atol=1e-10)
-    velocity = found.state[2:4, 2:4]  # the loop's w is the learning rate times it
+    covariance = stationary_covariance(loop, rate, interval, NOISE, reuse)
+    np.testing.assert_allclose(covariance.covariance, steps.position(state), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(covariance.average, average, rtol=1e-8, atol=1e-10)
+    velocity = covariance.state[2:4, 2:4]  # the loop's w is the learning rate times it
     np.testing.assert_allclose(velocity, rate**2 * state[:2, :2], rtol=1e-8, atol=1e-10)
 
 
@@ -270,8 +270,8 @@ def test_the_lyapunov_exponent_and_its_error_are_those_of_many_runs(convention):
     """
     kappa, momentum, weights = 0.5 / (0.5 if convention == "ema" else 1.0), 0.5, geometric_weights(1.0, 8)
     options = {"steps": 1600, "chains": 16}
-    made = [lyapunov_exponent(kappa, weights, momentum, convention, **options, seed=s) for s in range(60)]
-    values, errors = np.array([one.value for one in made]), np.array([one.standard_error for one in made])
+    estimates = [lyapunov_exponent(kappa, weights, momentum, convention, **options, seed=s) for s in range(60)]
+    values, errors = np.array([one.value for one in estimates]), np.array([one.standard_error for one in estimates])
     allowed = 5 / np.sqrt(118)
     ratio = values.std(ddof=1) / np.sqrt(np.mean(errors**2))
     assert ratio == pytest.approx(1, abs=allowed)
@@ -310,9 +310,9 @@ def test_the_edge_and_adam_are_those_of_the_steps(model, convention):
     steps = Steps(0.0, stiffness, 0.5, model, convention, 3)
     assert abs(steps.multipliers(0.2)[0]) == pytest.approx(1, abs=1e-9)
     pull, moment = np.array([[0.4, -0.4], [-0.4, 0.4]]), np.array([0.3, 0.8])
-    found = adaptive_threshold(Split(0 * pull, pull), moment, model, 3, 0.5, 0.01)
+    threshold = adaptive_threshold(Split(0 * pull, pull), moment, model, 3, 0.5, 0.01)
     scaled = pull / (np.sqrt(moment) + 0.01)[:, None]
-    others = np.sort(np.abs(Steps(0 * pull, scaled, 0.5, model, "ema", 3).multipliers(found.kappa)))[::-1]
+    others = np.sort(np.abs(Steps(0 * pull, scaled, 0.5, model, "ema", 3).multipliers(threshold.kappa)))[::-1]
     np.testing.assert_allclose(others[:2], 1, atol=1e-7)  # the direction that changes nothing, and the edge
 
 
@@ -391,7 +391,7 @@ def test_sums_of_a_block_are_those_of_the_steps(model, convention):
 def stepped(shares, kappa, momentum, convention):
     """Step matrices of the ages 0, 1, ... on (x, w, x_{t-1}, ...), and of their average, written out by hand."""
     size, gain = len(shares) + 1, 1 - momentum if convention == "ema" else 1.0
-    found = []
+    curve = []
     for age in range(len(shares)):
         one = np.zeros((size, size))
         one[1, 1] = momentum
@@ -404,8 +404,8 @@ def stepped(shares, kappa, momentum, convention):
             one[2, 0] = 1
         for k in range(3, size):
             one[k, k - 1] = 1
-        found.append(one)
-    return found, sum(share * one for share, one in zip(shares, found, strict=True))
+        curve.append(one)
+    return curve, sum(share * one for share, one in zip(shares, curve, strict=True))
 
 
 def largest(matrix):

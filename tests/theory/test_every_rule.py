@@ -27,7 +27,7 @@ EVERY = [(rule, {}) for rule in ADVANTAGES]
 EVERY += [(rule, {key: value}) for rule in ADVANTAGES for key, value in options(rule).items()]
 
 
-def made(rule, chosen, size=3, values=(0.0, 1.0), chances=BINARY, **rules):
+def by_hand_setting(rule, chosen, size=3, values=(0.0, 1.0), chances=BINARY, **rules):
     rules = {"advantage": rule, "options": {"advantage": chosen}, "group_size": size or 2, **rules}
     return by_hand.Setting(by_hand.softmax_of_arms(3), np.array(values), chances, LOG_REFERENCE, **rules)
 
@@ -47,7 +47,7 @@ def test_every_option_of_a_group_law_is_varied():
 def test_factor_slope_and_mean_advantage_are_those_of_every_group(rule, chosen, size):
     """Three Bernoulli arms. The mean update is factor F r; its change with the policy is the slope's, by central
     differences; the mean advantage is what `uncorrected` adds off policy. Planted: the option at its default."""
-    law, hand, infinite = GroupLaw(rule, size, **chosen), made(rule, chosen, size), size is None
+    law, hand, infinite = GroupLaw(rule, size, **chosen), by_hand_setting(rule, chosen, size), size is None
     policy = policy_at(THETA)
     signal = BinarySignal(law, tuple(SUCCESS))
     np.testing.assert_allclose(
@@ -59,14 +59,14 @@ def test_factor_slope_and_mean_advantage_are_those_of_every_group(rule, chosen, 
     if not (rule == "median" and infinite):  # a step function of the policy
         assert signal.gradient(policy)[0] == pytest.approx((ahead - behind) / 2e-5, abs=1e-8)
     other = THETA + np.array([0.3, -0.4, 0.2])
-    off_policy = made(rule, chosen, size, estimator="uncorrected")
+    off_policy = by_hand_setting(rule, chosen, size, estimator="uncorrected")
     pull = by_hand.mean_update(off_policy, other, THETA, 0.0, infinite)
     if rule != "dapo" or infinite:
         frozen = signal.factor(policy) * (fisher(policy) @ SUCCESS)
         expected = frozen + signal.mean_advantage(policy) * (policy - policy_at(other))
         np.testing.assert_allclose(pull, expected, atol=1e-13)
     if chosen and not (infinite and "ddof" in chosen):
-        default = by_hand.mean_update(made(rule, {}, size), THETA, THETA, 0.0, infinite)
+        default = by_hand.mean_update(by_hand_setting(rule, {}, size), THETA, THETA, 0.0, infinite)
         assert np.max(np.abs(default - signal.factor(policy) * (fisher(policy) @ SUCCESS))) > 1e-3
 
 
@@ -74,11 +74,11 @@ def test_factor_slope_and_mean_advantage_are_those_of_every_group(rule, chosen, 
 @pytest.mark.parametrize(("rule", "chosen"), EVERY)
 def test_covariance_of_a_group_is_that_of_every_group(rule, chosen, size):
     """Without a KL term, and with the k3 loss, whose slope per action is 1 - reference/policy."""
-    policy, hand = policy_at(THETA), made(rule, chosen, size, kl_estimator="k3")
+    policy, hand = policy_at(THETA), by_hand_setting(rule, chosen, size, kl_estimator="k3")
     for weight in (0.0, 0.8):
         penalty = weight * (1 - np.exp(LOG_REFERENCE[0]) / policy)
-        found = binary_covariance(GroupLaw(rule, size, **chosen), SUCCESS, policy, penalty)
-        np.testing.assert_allclose(found, by_hand.moments(hand, THETA, THETA, weight)[1], atol=1e-13)
+        covariance = binary_covariance(GroupLaw(rule, size, **chosen), SUCCESS, policy, penalty)
+        np.testing.assert_allclose(covariance, by_hand.moments(hand, THETA, THETA, weight)[1], atol=1e-13)
 
 
 VALUES, GRADED = (-0.4, 0.5, 1.3), np.eye(3)[None][:, [2, 0, 1]] * 0.7 + 0.1
@@ -88,7 +88,7 @@ VALUES, GRADED = (-0.4, 0.5, 1.3), np.eye(3)[None][:, [2, 0, 1]] * 0.7 + 0.1
 def test_the_signal_of_graded_rewards_is_that_of_infinite_groups(rule):
     """Three values with noise: factor, slope and mean advantage, with options; to 1e-12, the slope to 1e-8."""
     chosen = {key: value for key, value in options(rule).items() if key != "ddof"}
-    hand = made(rule, chosen, None, VALUES, GRADED)
+    hand = by_hand_setting(rule, chosen, None, VALUES, GRADED)
     means = GRADED[0] @ np.array(VALUES)
     variances = GRADED[0] @ np.array(VALUES) ** 2 - means**2
     signal, policy = MomentSignal(tuple(means), tuple(variances), rule, **chosen), policy_at(THETA)
@@ -120,8 +120,8 @@ def test_the_leading_noise_is_that_of_the_influence_of_one_action(rule):
     ])  # fmt: skip
     expected = psi.T @ (share[:, None] * psi)
     outcomes = [list(zip(VALUES, row, strict=True)) for row in GRADED[0].tolist()]
-    found = leading_covariance(rule, reward_atoms(policy, outcomes), **chosen)
-    np.testing.assert_allclose(found, expected, atol=1e-6)
+    covariance = leading_covariance(rule, reward_atoms(policy, outcomes), **chosen)
+    np.testing.assert_allclose(covariance, expected, atol=1e-6)
 
 
 @pytest.mark.parametrize("kl_estimator", ["exact", "k3"])
@@ -133,7 +133,10 @@ def test_the_split_of_the_stiffness_is_that_of_the_mean_update(rule, size, estim
     signal = BinarySignal(GroupLaw(rule, size, **chosen), tuple(SUCCESS))
     reference = np.exp(LOG_REFERENCE[0])
     point = attracting_fixed_point(signal, reference, kl_weight, kl_estimator=kl_estimator)
-    hand, theta = made(rule, chosen, size, estimator=estimator, kl_estimator=kl_estimator), np.log(point.policy)
+    hand, theta = (
+        by_hand_setting(rule, chosen, size, estimator=estimator, kl_estimator=kl_estimator),
+        np.log(point.policy),
+    )
     np.testing.assert_allclose(by_hand.mean_update(hand, theta, theta, kl_weight, infinite), 0, atol=1e-10)
     if kl_estimator == "exact":
         moved = by_hand.mean_update(hand, THETA, THETA, kl_weight, infinite)

@@ -48,8 +48,8 @@ def test_groups_that_are_used_are_binomial_and_not_silent_under_dapo():
     whole = stats.binom.pmf(np.arange(7), 6, success[:, None])
     np.testing.assert_allclose(GroupLaw("grpo", 6).success_weights(success), whole, rtol=1e-12)
     used = whole[:, 1:-1] / whole[:, 1:-1].sum(axis=1, keepdims=True)
-    found = GroupLaw("dapo", 6).success_weights(success)
-    np.testing.assert_allclose(found, np.pad(used, ((0, 0), (1, 1))), rtol=1e-12)
+    weights = GroupLaw("dapo", 6).success_weights(success)
+    np.testing.assert_allclose(weights, np.pad(used, ((0, 0), (1, 1))), rtol=1e-12)
 
 
 def test_published_group_factors():

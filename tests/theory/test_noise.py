@@ -70,11 +70,11 @@ def test_covariance_of_graded_rewards_by_sampling(rule, size):
     """n = 20,000 groups, seed 5, |z| <= 5 on 9 entries: false-alarm rate 1e-5. Planted: a factor of 2, G off by 1."""
     rewards = np.array([1.3, -0.2, 0.6])
     atoms = reward_atoms(POLICY, [[(r, 1.0)] for r in rewards])
-    found, error = sampled_covariance(rule, rewards, POLICY, size, 20_000, 5)
-    assert (np.abs(found - centred_covariance(rule, atoms, size)) <= 5 * error).all()
-    assert (np.abs(found - 2 * centred_covariance(rule, atoms, size)) > 5 * error).any()
+    covariance, error = sampled_covariance(rule, rewards, POLICY, size, 20_000, 5)
+    assert (np.abs(covariance - centred_covariance(rule, atoms, size)) <= 5 * error).all()
+    assert (np.abs(covariance - 2 * centred_covariance(rule, atoms, size)) > 5 * error).any()
     if size == 3:
-        assert (np.abs(found - centred_covariance(rule, atoms, size + 1)) > 5 * error).any()
+        assert (np.abs(covariance - centred_covariance(rule, atoms, size + 1)) > 5 * error).any()
 
 
 def test_two_deterministic_arms_have_the_variance_of_the_group_std():
@@ -84,8 +84,8 @@ def test_two_deterministic_arms_have_the_variance_of_the_group_std():
             k = np.arange(size + 1)
             spread, weight = np.sqrt(k * (size - k)) / size, binomial_weights(size, p)
             variance = weight @ spread**2 - (weight @ spread) ** 2
-            found = binary_covariance(GroupLaw("grpo", size), np.array([1.0, 0.0]), np.array([p, 1 - p]))
-            np.testing.assert_allclose(found, variance * np.array([[1, -1], [-1, 1]]), atol=1e-15)
+            covariance = binary_covariance(GroupLaw("grpo", size), np.array([1.0, 0.0]), np.array([p, 1 - p]))
+            np.testing.assert_allclose(covariance, variance * np.array([[1, -1], [-1, 1]]), atol=1e-15)
     big = binary_covariance(GroupLaw("grpo", 4000), np.array([1.0, 0.0]), np.array([0.5, 0.5]))[0, 0]
     assert big * 8 * 4000**2 == pytest.approx(1.0, rel=2e-3)
     off = binary_covariance(GroupLaw("grpo", 4000), np.array([1.0, 0.0]), np.array([0.8, 0.2]))[0, 0]
@@ -140,8 +140,8 @@ def test_standard_deviations_of_logit_and_reward():
     # Three arms, the second the best: along a small step of the logits, by differences.
     theta, step = np.log([0.5, 0.2, 0.3]), 1e-6 * np.array([0.3, 1.0, -0.4])
     odds = [weight[1] / (weight[0] + weight[2]) for weight in (np.exp(theta), np.exp(theta + step))]
-    found = logit_std(np.exp(theta), np.array([0.1, 0.9, 0.4]), np.outer(step, step))
-    assert found == pytest.approx(np.log(odds[1] / odds[0]), rel=1e-5)
+    std = logit_std(np.exp(theta), np.array([0.1, 0.9, 0.4]), np.outer(step, step))
+    assert std == pytest.approx(np.log(odds[1] / odds[0]), rel=1e-5)
 
 
 def test_bad_noise_is_named():

@@ -33,9 +33,9 @@ def by_generator(mass, damping, stiffness, start, velocity):
 @pytest.mark.parametrize("case", CASES)
 def test_displacement_is_the_exponential_of_the_generator(case):
     exact = by_generator(*CASES[case], 0.7, -0.4)
-    found = displacement(Oscillator(*CASES[case]), jnp.asarray(TIMES), 0.7, -0.4)
+    moved = displacement(Oscillator(*CASES[case]), jnp.asarray(TIMES), 0.7, -0.4)
     scale = np.maximum(1.0, np.abs(exact))
-    assert np.max(np.abs(np.asarray(found) - exact) / scale) < 1e-10
+    assert np.max(np.abs(np.asarray(moved) - exact) / scale) < 1e-10
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -61,8 +61,8 @@ def test_no_kink_at_critical_damping():
 
 
 def test_massless_limit_is_a_single_exponential():
-    found = response(Oscillator(0.0, 4.0, 2.0), jnp.asarray(TIMES), 0.2, 0.9)
-    np.testing.assert_allclose(found, 0.9 - 0.7 * np.exp(-0.5 * TIMES), rtol=0, atol=1e-13)
+    reward = response(Oscillator(0.0, 4.0, 2.0), jnp.asarray(TIMES), 0.2, 0.9)
+    np.testing.assert_allclose(reward, 0.9 - 0.7 * np.exp(-0.5 * TIMES), rtol=0, atol=1e-13)
 
 
 def test_regimes_and_leading_order_law():
@@ -115,10 +115,10 @@ def test_decaying_pair_survives_large_arguments():
 def test_single_precision_and_strict_promotion():
     with jax.numpy_dtype_promotion("strict"):
         osc = Oscillator(jnp.float32(1.0), jnp.float32(0.5), jnp.float32(2.0))
-        found = response(osc, jnp.arange(5, dtype=jnp.float32), 0.1, 0.9)
-    assert found.dtype == jnp.float32
+        reward = response(osc, jnp.arange(5, dtype=jnp.float32), 0.1, 0.9)
+    assert reward.dtype == jnp.float32
     wide = response(Oscillator(1.0, 0.5, 2.0), jnp.arange(5.0), 0.1, 0.9)
-    np.testing.assert_allclose(found, wide, atol=2e-6)
+    np.testing.assert_allclose(reward, wide, atol=2e-6)
 
 
 def test_without_momentum_nothing_is_inert():

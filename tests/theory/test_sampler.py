@@ -146,8 +146,8 @@ def test_runs_slide_along_a_jump(name):
     assert not point.exists
     assert "jumps across 0" in point.reason
     assert gap_of(point.policy[0]) == pytest.approx(gap, abs=1e-5)
-    found = run(trained, "mean_field", cells(0.05, 0, 1, kl_weight), steps=4000, dtype=np.float64, policies=True)
-    assert gap_of(found.policies[0, 0, 0]) == pytest.approx(gap, abs=0.02)
+    curves = run(trained, "mean_field", cells(0.05, 0, 1, kl_weight), steps=4000, dtype=np.float64, policies=True)
+    assert gap_of(curves.policies[0, 0, 0]) == pytest.approx(gap, abs=0.02)
     if name == "mask":
         two = arms(tau=0.7, correction="icepop", low=0.5, high=2.0)
         assert two.rest(kl_weight) == pytest.approx(gap, abs=1e-6)
@@ -160,9 +160,9 @@ def test_a_tie_at_the_start_is_no_place_where_runs_rest():
     bandit = k_arm((0.172, 0.681, 0.34, 0.794, 0.67), reference_logits=(-0.1, 0.59, 0.84, 0.4, -0.22))
     trained = Learner(bandit, advantage=ADVANTAGES["dr_grpo"](), sampler=TopK(4))
     point = find_fixed_point(trained, "mean_field", 1.78)
-    found = run(trained, "mean_field", cells(0.02, 0, 1, 1.78), steps=20_000, dtype=np.float64, policies=True)
-    assert np.abs(found.policies[0, 0, 0] - 0.2).max() > 0.05
-    np.testing.assert_allclose(point.policy[0], found.policies[0, 0, 0], atol=2e-3)
+    curves = run(trained, "mean_field", cells(0.02, 0, 1, 1.78), steps=20_000, dtype=np.float64, policies=True)
+    assert np.abs(curves.policies[0, 0, 0] - 0.2).max() > 0.05
+    np.testing.assert_allclose(point.policy[0], curves.policies[0, 0, 0], atol=2e-3)
 
 
 MANY = {
@@ -185,9 +185,9 @@ def test_one_good_arm_among_many_is_two_arms(name):
     trained = Learner(bandit, advantage=ADVANTAGES[advantage](), group_size=size or 64, **rules)
     dynamics = "mean_field" if size is None else "finite_group"
     point = find_fixed_point(trained, dynamics, kl_weight)
-    found, gap = float(np.log(point.policy[0, 0] / point.policy[0, 1:].sum())), many.rest(kl_weight)
-    assert gap == pytest.approx(found, abs=1e-8)
-    assert abs(arms(advantage, size, success, **acting).rest(kl_weight) - found) > 0.1
+    rest_gap, gap = float(np.log(point.policy[0, 0] / point.policy[0, 1:].sum())), many.rest(kl_weight)
+    assert gap == pytest.approx(rest_gap, abs=1e-8)
+    assert abs(arms(advantage, size, success, **acting).rest(kl_weight) - rest_gap) > 0.1
     fresh, stale = fresh_and_stale(trained, dynamics, kl_weight, point)
     along = point.basis.T @ np.array([1.0, *(-1 / others,) * others])
     measured = along @ (fresh + stale) @ along / (along @ along)

@@ -25,9 +25,9 @@ def ratio(model, interval, momentum):
 def test_closed_forms_match_bisected_eigenvalues(model, momentum):
     for interval in INTERVALS:
         loop = LinearLoop(0.0, 1.0, momentum, model)
-        found, expected = first_unstable_learning_rate(loop, interval, 24), exact(model, interval, momentum)
-        assert found.value == pytest.approx(expected.kappa, rel=1e-10), interval
-        assert found.bifurcation == expected.bifurcation
+        threshold, expected = first_unstable_learning_rate(loop, interval, 24), exact(model, interval, momentum)
+        assert threshold.value == pytest.approx(expected.kappa, rel=1e-10), interval
+        assert threshold.bifurcation == expected.bifurcation
         onset = first_oscillating_learning_rate(loop, interval, 24)
         assert onset.value == pytest.approx(oscillation_onset(model, interval, momentum), rel=1e-10), interval
 

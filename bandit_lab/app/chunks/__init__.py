@@ -1,6 +1,6 @@
 """Work that survives anything: cut into chunks, each kept on disk as soon as it is finished.
 
-`durable` writes files that are whole or absent, `store` keeps the chunks of one run folder and a second process out,
+`durable` writes files that are whole or absent. `store` keeps the chunks of one run folder, and a second process out.
 `run` computes what is missing. None of them knows what a chunk computes.
 """
 

@@ -31,7 +31,7 @@ class Work(Protocol):
 
     @property
     def size(self) -> float:
-        """How much work it is, to compare it with others of its kind."""
+        """Amount of work, to compare it with others of its kind."""
         ...
 
     def identity(self) -> dict[str, Any]:
@@ -45,7 +45,7 @@ class Work(Protocol):
 
 def key_of(work: Work) -> str:
     """The key of a chunk: SHA-256 of its identity, of the format of the files and of the versions that its bits depend
-    on, so that a run that goes on after an upgrade does not mix them."""
+    on. So a run that goes on after an upgrade does not mix them."""
     versions = {"bandit_lab": __version__, "jaxlib": metadata.version("jaxlib")}
     return hash_of({"format": FORMAT, "versions": versions, "kind": work.kind, **work.identity()})
 

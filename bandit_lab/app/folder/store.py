@@ -92,7 +92,7 @@ def create_folder(path: Path) -> None:
 
 
 def state_of(folder: Path, settings: dict[str, Any], overwrite: bool) -> str:
-    """How far a run in the folder is: `new`, `begun` (finished chunks can be used; some may have failed) or `finished`.
+    """State of a run in the folder: `new`, `begun` (finished chunks can be used; some may have failed) or `finished`.
 
     Only reads. settings: everything that decides the results, as plain values.
 

@@ -46,7 +46,7 @@ QUIET = "no progress on stderr, where it appears only on a terminal"
 
 @dataclass
 class RunSettings:
-    """What every command understands that writes a run folder."""
+    """Settings of every command that writes a run folder."""
 
     quiet: bool = setting(False, "", QUIET)
     plugins: list[str] = setting([], "modules", "Python modules to import first; they may register variants")
@@ -58,7 +58,7 @@ class RunSettings:
 
 @dataclass
 class Settings(RunSettings):
-    """What trains: what every command that simulates or predicts understands."""
+    """What is trained: settings of every command that simulates or predicts."""
 
     bandit: dict[str, Any] = group("two_arm", "what is learned; its options: bandit.rewards, .kind, ...")
     advantage: dict[str, Any] = group("grpo", "from rewards to advantages; options: advantage.eps, ...")
@@ -87,7 +87,7 @@ class Settings(RunSettings):
 
 @dataclass
 class SimulationSettings(Settings):
-    """What every command understands that makes runs of it."""
+    """Settings of every command that simulates runs."""
 
     seeds: int = setting(1024, "runs", "replicas per cell of the sampled grid")
     steps: int = setting(1000, "updates", "of a sampled run; not given: multiples of 1000 >= 30 (N + 1/(1 - mu))")
@@ -120,7 +120,7 @@ class SampledGrid:
 
 @dataclass
 class ChunkSizes:
-    """How work is cut into chunks, each kept on disk once it is finished. No result depends on it."""
+    """Sizes of the chunks of work, each kept on disk once it is finished. No result depends on it."""
 
     seeds: int | None = setting(None, "seeds", "of sampled runs, a multiple of 4096; null: some seconds of work")
     cells: int | None = setting(None, "cells", "of sampled runs, a multiple of 4; null: some seconds of work")

@@ -179,7 +179,7 @@ def _from_hydra(error: BaseException, command: str) -> str:
 
 
 def _options(chosen: Any, group: str, word: str) -> str:
-    """What can be set of the chosen variant: the keys of its mapping."""
+    """Options of the chosen variant: the keys of its mapping."""
     keys = [str(key) for key in chosen or ()]
     options = [key for key in keys if key != "name"]
     name = f"{group}={chosen.get('name')}" if "name" in keys else group

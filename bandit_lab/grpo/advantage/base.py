@@ -22,10 +22,10 @@ class Advantage(Protocol):
 
     and one method
 
-    - `advantages(values, shares, size)`: reward values [U, ...], the share of the group's actions that got each value
-      [U, ...], and the group's size G, None for an infinite group -> the advantage of an action that got each value
-      [U, ...]. Groups stand side by side in the trailing axes and do not see each other: values [U, 1] and shares
-      [U, L] -> [U, L]. What does not look at the shares may keep the shape of the values.
+    - `advantages(values, shares, size)` -> the advantage of an action that got each value [U, ...]. values [U, ...]: of
+      the reward. shares [U, ...]: of the group's actions that got each. size: G, None for an infinite group. Groups
+      stand side by side in the trailing axes and do not see each other: values [U, 1] and shares [U, L] -> [U, L].
+      What does not look at the shares may keep the shape of the values.
 
     and, only where rewards may be normal (bandit `gaussian`) and it jumps, or is none of the two classes below,
 

@@ -36,12 +36,12 @@ class Staleness(Protocol):
     - if it draws something, `recall(state, theta, step, interval, uniform)`: the same with theta [D, L] and a random
       number in [0, 1) per run [L] in place of a key; without it only the reference path runs, and the rule says
       `drawn = True` of itself;
-    - if it draws ages, `averaged()`: (the rule that averages over the same ages, how many of them are drawn in an
-      update), from which the threshold of the mean square follows;
+    - if it draws ages, `averaged()`: (the rule that averages over the same ages, how many are drawn in an update). The
+      threshold of the mean square follows from it;
     - `period(interval)`: steps after which the rule repeats itself, ValueError with the reason where it never does
       (it then has no multipliers and no onset of oscillation); `rewind(state, steps)`: the state as it would be had the
-      last `steps` steps (one period) not been counted, so that one period maps states at step 0 to states at step 0.
-      That map is what Floquet multipliers belong to.
+      last `steps` steps (one period) not been counted. So one period maps states at step 0 to states at step 0;
+      Floquet multipliers are those of this map.
     """
 
     model: str

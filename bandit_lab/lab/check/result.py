@@ -72,15 +72,15 @@ def not_zero(what: str, *numbers: Any, least: float = 0.0) -> None:
         )
 
 
-def close(what: str, found: Any, expected: Any, relative: float, absolute: float) -> str:
+def close(what: str, measured: Any, expected: Any, relative: float, absolute: float) -> str:
     """A line with the largest difference in units of what is allowed. AssertionError beyond it, for NaN or nothing."""
-    found, expected = np.asarray(found, float), np.asarray(expected, float)
-    if found.shape != expected.shape:
-        raise AssertionError(f"{what}: shape {found.shape}, expected {expected.shape}")
+    measured, expected = np.asarray(measured, float), np.asarray(expected, float)
+    if measured.shape != expected.shape:
+        raise AssertionError(f"{what}: shape {measured.shape}, expected {expected.shape}")
     if not expected.size:
         raise AssertionError(f"{what}: nothing to compare: no numbers")
     allowed = absolute + relative * np.max(np.abs(expected), initial=0.0)
-    off = np.max(np.abs(found - expected), initial=0.0)
+    off = np.max(np.abs(measured - expected), initial=0.0)
     line = f"{what}: off by {off:.1e}, allowed {allowed:.1e}"
     if not off <= allowed:
         raise AssertionError(line)

@@ -112,9 +112,9 @@ def _displaced(
 def growth_of(seen: np.ndarray) -> float:
     """Growth per row of seen [T, R], in which one mode is left, or a pair of them: log of their multiplier's size.
 
-    A pair of modes obeys x(t + 2m) = a x(t + m) + b x(t) at every lag m, whatever its angle, with its multipliers' m-th
-    powers as roots of z^2 = a z + b. The lag is the one at which the two terms are told apart best. Of a single mode
-    they never are: then the least a and b have it as their larger root.
+    A pair of modes obeys x(t + 2m) = a x(t + m) + b x(t) at every lag m, whatever its angle. Its multipliers' m-th
+    powers are the roots of z^2 = a z + b. The lag is the one at which the two terms differ most. Of a single mode they
+    never do: then the least a and b have it as their larger root.
     """
     scaled = seen / np.max(np.abs(seen))
 

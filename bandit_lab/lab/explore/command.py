@@ -80,7 +80,7 @@ class Map:
         return f'<iframe srcdoc="{page}" title="Stability map" style="width:100%;height:{FRAME}px;border:0"></iframe>'
 
 
-def made(plan: _ExplorePlan) -> Map:
+def build_map(plan: _ExplorePlan) -> Map:
     """The page of a checked plan. Writes nothing."""
     settings = plan.settings
     start = {
@@ -101,7 +101,7 @@ def made(plan: _ExplorePlan) -> Map:
     return Map(text, lines)
 
 
-def write(plan: _ExplorePlan, found: Map) -> bool:
+def write(plan: _ExplorePlan, page: Map) -> bool:
     """Write the page and show it, where that is wanted. Returns whether a browser opens it.
 
     Raises:
@@ -109,14 +109,14 @@ def write(plan: _ExplorePlan, found: Map) -> bool:
     """
     with stopped_by_disk(plan.output):
         create_folder(plan.output.parent)
-        durable.write_file(plan.output, found.html.encode())
+        durable.write_file(plan.output, page.html.encode())
     return plan.settings.open and _show_in_browser(plan.output)
 
 
 def execute(plan: _ExplorePlan, folder: Any, progress: Progress) -> Path:
     """Write the page and show it. Returns its path, the last line of stdout."""
     with progress.stage("thresholds and example runs"):
-        page = made(plan)
+        page = build_map(plan)
     shown = write(plan, page)
     size = f"{len(page.html.encode()) / 1e6:.1f} MB"
     message = f"One page, {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."

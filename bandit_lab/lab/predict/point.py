@@ -122,7 +122,7 @@ class OperatingPoint:
 
     @property
     def mean_age(self) -> float:
-        """Of the policy that acts [steps]."""
+        """Mean age of the policy that acts [steps]."""
         return float(self.loop.rule.ages.mean())
 
     @cached_property

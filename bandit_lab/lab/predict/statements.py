@@ -377,7 +377,7 @@ def notes(point: OperatingPoint) -> list[str]:
 
 
 def _sampler(point: OperatingPoint) -> str:
-    """How another sampler moves the fixed point, and below which KL weight it has none."""
+    """The shift of the fixed point by another sampler, and the KL weight below which there is none."""
     if point.sampler is None:
         return ""
     reward, arms = point.linear.expected_reward, point.sampled_arms

@@ -22,12 +22,12 @@ Statements = Mapping[str, Value]
 """Values of the quantities by their keys; empty without a fixed point."""
 
 
-def verdict(point: OperatingPoint, said: Statements, along: str = "") -> str:
+def verdict(point: OperatingPoint, statements: Statements, along: str = "") -> str:
     """One line: stable or not and by how much, how it swings, what the published law would say.
 
     along: where on a schedule the point stands, in words.
     """
-    text = "; ".join(part for part in (_verdict(point, said), along) if part)
+    text = "; ".join(part for part in (_verdict(point, statements), along) if part)
     return f"{point.sampler}: {text}" if point.sampler else text
 
 
@@ -145,21 +145,21 @@ def _noise(statements: Statements, stable: bool) -> str:
     return f"noise carries {100 * collapsed:.2g} % of runs to the vertex within {HORIZON:,} steps"
 
 
-def brief(point: OperatingPoint, said: Statements, notes: list[str]) -> list[str]:
+def brief(point: OperatingPoint, statements: Statements, notes: list[str]) -> list[str]:
     """The lines under the verdict: thresholds with the margin, the fixed point, what to do."""
-    lines = [] if point.linear.policy is None else [*_rate(point, said), *_interval(point), _fixed_point(point)]
+    lines = [] if point.linear.policy is None else [*_rate(point, statements), *_interval(point), _fixed_point(point)]
     sampler = notes[:1] if point.sampler else ()
-    advice = _advice(point, said)
+    advice = _advice(point, statements)
     return [*lines, *sampler, f"{advice[0].upper()}{advice[1:]}.", "-v prints every quantity"]
 
 
-def ranges(found: UnstableIntervals) -> str:
+def ranges(intervals: UnstableIntervals) -> str:
     """Unstable refresh intervals in words: `24 and above (searched up to 1024)`."""
-    if not found.islands:
-        return f"none up to {found.searched}"
-    texts = [f"{a} and above" if b == found.searched else _range(a, b) for a, b in found.islands]
+    if not intervals.islands:
+        return f"none up to {intervals.searched}"
+    texts = [f"{a} and above" if b == intervals.searched else _range(a, b) for a, b in intervals.islands]
     shown = ", ".join(texts[:SHOWN_RANGES]) + (", ..." if len(texts) > SHOWN_RANGES else "")
-    return f"{shown} (searched up to {found.searched})"
+    return f"{shown} (searched up to {intervals.searched})"
 
 
 def _rate(point: OperatingPoint, statements: Statements) -> list[str]:
@@ -224,7 +224,7 @@ def _advice(point: OperatingPoint, statements: Statements) -> str:
 
 
 def _way_back(point: OperatingPoint) -> str:
-    """What makes an unstable setting stable."""
+    """The change that makes an unstable setting stable."""
     rate, interval, exact = point.hyper.learning_rate, point.hyper.refresh_interval, point.exact.value
     first = point.intervals.islands[0][0] if point.intervals.islands else None
     ways = [f"learning_rate below {number(exact)}"] if exact and exact < rate else []

@@ -13,13 +13,13 @@ ABOUT = ("fails_if", "follows", "post_hoc", "constant")  # what a claim says of 
 DIGITS = 6  # of a number in a table: its distance from the prediction shows
 
 
-def row(claim: Claim, found: Results) -> ClaimRow:
+def row(claim: Claim, results: Results) -> ClaimRow:
     """The verdict of one claim; `tolerance` is absolute, `relative_tolerance` beside it where it was given so.
 
     Raises ValueError where the prediction is not a finite number other than zero.
     """
-    predicted, measured = float(claim.predicted(found)), float(claim.measured(found))
-    given = float(claim.tolerance(found) if callable(claim.tolerance) else claim.tolerance)
+    predicted, measured = float(claim.predicted(results)), float(claim.measured(results))
+    given = float(claim.tolerance(results) if callable(claim.tolerance) else claim.tolerance)
     if not math.isfinite(predicted) or predicted == 0:
         raise ValueError(f"{claim.id}: expected a finite prediction other than 0, got {predicted}")
     tolerance = given * abs(predicted) if claim.relative else given
@@ -36,8 +36,8 @@ def row(claim: Claim, found: Results) -> ClaimRow:
         "holds": abs(measured - predicted) <= tolerance,  # False if measured is NaN
         "independent": not claim.follows,
         **{name: getattr(claim, name) or None for name in ABOUT},
-        "quality": found.setting.quality,
-        "command": command(claim.id.partition(".")[0], found.setting.quality),
+        "quality": results.setting.quality,
+        "command": command(claim.id.partition(".")[0], results.setting.quality),
     }
     if not math.isfinite(measured):
         result["measured_reason"] = "nothing finite was measured"
@@ -56,7 +56,7 @@ def finding(loaded: Loaded, rows: Sequence[ClaimRow]) -> str:
 
 
 def failed(rows: Sequence[ClaimRow]) -> str:
-    """How many predictions do not hold, as it stands above the picture; empty if all hold."""
+    """The number of failed predictions, as it stands above the picture; empty if all hold."""
     count = sum(not row["holds"] for row in rows)
     return f"\u2717 {count} of {len(rows)} predictions failed" if count else ""
 
@@ -115,7 +115,7 @@ def tally(rows: list[ClaimRow]) -> str:
 
 
 def doubts(one: ClaimRow) -> str:
-    """What could have made a claim fail, and what weakens it."""
+    """Reasons that could have made a claim fail, and that weaken it."""
     parts = [one.get("fails_if") or "not stated"]
     parts += [f"follows from {one['follows']}"] if one.get("follows") else []
     parts += [f"post hoc: {one['post_hoc']}"] if one.get("post_hoc") else []

@@ -144,7 +144,7 @@ def labelled(columns: "Mapping[str, tuple[Any, Any, str]]", coords: Any = None) 
 
 @dataclass(frozen=True)
 class Lab:
-    """What `measure` is given: a place for finished parts, and somebody to tell how far it is.
+    """Given to `measure`: a store of finished parts, and a report of progress.
 
     keep: (name, function) -> the result of the function; if it is stored under this name already, from there.
     """

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     import xarray
 
 
-def as_csv(found: Results) -> str:
+def as_csv(results: Results) -> str:
     """All numbers predicted and measured as one long table: role, quantity, unit, a column per coordinate, value.
 
     Missing values and coordinates are empty.
     """
-    parts = {"predicted": found.predicted, "measured": found.measured}
+    parts = {"predicted": results.predicted, "measured": results.measured}
     dims = list(dict.fromkeys(str(d) for part in parts.values() for v in part.variables.values() for d in v.dims))
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
@@ -48,7 +48,7 @@ def _text(value: Any) -> str:
 
 
 def from_csv(text: str) -> "tuple[xarray.Dataset, xarray.Dataset]":
-    """What was predicted and what was measured, of the text of `as_csv`: ten digits, and of attributes the units alone.
+    """(predicted, measured) from the text of `as_csv`: ten digits, and of attributes the units alone.
 
     Coordinates that count from 0 are left out. Of coordinates without a dimension of their name, those of text are
     coordinates again, the others variables.

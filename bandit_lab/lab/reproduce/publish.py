@@ -51,14 +51,14 @@ def write_results(outcomes: list[Reproduced], folder: Path) -> None:
         zarr.consolidate_metadata(place, zarr_format=2)
 
 
-def publish(outcomes: list[Reproduced], folder: Path, known: dict[str, Experiment]) -> None:
+def publish(outcomes: list[Reproduced], folder: Path, experiments: dict[str, Experiment]) -> None:
     """Copy what is done into `folder`; merge its claims into the table; write the index if the folder has one.
 
     Rows of figures that were not run, or failed, stay; rows of experiments that are no more go.
     """
     folder.mkdir(parents=True, exist_ok=True)
     done = [one for one in outcomes if one.status == DONE]
-    content = _merged(read(folder), done, known)
+    content = _merged(read(folder), done, experiments)
     durable.write_file(folder / CLAIMS, strict_json(content).encode())  # first: it says whose the pictures are
     durable.write_file(folder / TABLE, claims.markdown(content).encode())
     for one in done:
@@ -66,7 +66,7 @@ def publish(outcomes: list[Reproduced], folder: Path, known: dict[str, Experimen
             durable.write_file(folder / name, data)
     index = experiment.experiments_dir() / INDEX
     if index.parent.parent == folder.absolute().resolve().parent:
-        durable.write_file(index, _index_text(content, known, folder.absolute().resolve(), index.parent).encode())
+        durable.write_file(index, _index_text(content, experiments, folder.absolute().resolve(), index.parent).encode())
 
 
 def read(folder: Path) -> dict[str, Any]:

@@ -32,7 +32,7 @@ _UNDATED: dict[str, dict[str, Any]] = {
 
 
 @contextmanager
-def drawn(loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]") -> "Iterator[Figure]":
+def drawn(loaded: "Loaded", results: "Results", rows: "Sequence[ClaimRow]") -> "Iterator[Figure]":
     """The figure of an experiment, drawn: above it what was found, the setting, and what failed.
 
     rows: of its claims.
@@ -42,19 +42,19 @@ def drawn(loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]") -> "It
 
     with style(), plt.rc_context(_RC):
         figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-        loaded.draw(figure, found)
+        loaded.draw(figure, results)
         figure.set_figwidth(WIDTH)
-        setting = loaded.trained(found.setting) if loaded.trained is not None else ""
+        setting = loaded.trained(results.setting) if loaded.trained is not None else ""
         put_above(figure, claims.finding(loaded, rows), setting, claims.failed(rows))
         yield figure
 
 
 def pictures(
-    loaded: "Loaded", found: "Results", rows: "Sequence[ClaimRow]", formats: "Sequence[str]" = ("png",)
+    loaded: "Loaded", results: "Results", rows: "Sequence[ClaimRow]", formats: "Sequence[str]" = ("png",)
 ) -> dict[str, bytes]:
     """File name -> content: `<id>.<format>`. rows: of its claims."""
     files = {}
-    with drawn(loaded, found, rows) as figure:
+    with drawn(loaded, results, rows) as figure:
         for kind in formats:
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, dpi=DPI, metadata=_UNDATED[kind])

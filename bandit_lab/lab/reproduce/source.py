@@ -1,4 +1,4 @@
-"""What a function of an experiment's file depends on, told from the text of the file.
+"""Dependencies of a function in an experiment's file, read from the text of the file.
 
 Prediction and measurement are independent witnesses: what `predict` reaches uses nothing that simulates or measures,
 what `measure` reaches nothing of the theory, and what draws and compares neither.

@@ -10,13 +10,13 @@ Here the same update runs for L seeds side by side, with four changes:
 - arms lead and seeds stand innermost, in chunks that stay in the first caches (`layout`);
 - a whole run is one kernel on a CPU (`one_kernel`, a switch), and only moments leave it (`record`).
 
-`many_arms` and `two_arms` are the gradient for one logit per arm, with the `advantages` of cells from their counts and
-the `penalty` for leaving the reference. `any_policy` is the gradient for every other policy, through its `log_policy`;
+`many_arms` and `two_arms` are the gradient for one logit per arm. `advantages` has those of cells from their counts,
+`penalty` that for leaving the reference. `any_policy` is the gradient for every other policy, through its `log_policy`;
 `softmax_head` finds the logits of a policy that has some.
 
 `loop` is the time loop, with optimisers (except `adam`), staleness models, KL and group estimators taken from `grpo` as
 they are. `items` is the compiled function, `engine` feeds it, `serve` says which of these ways a setting takes. Left to
-the reference path are exact finite groups, which are sums and not runs, ages drawn in a mean or by a key, and what
+the reference path are exact finite groups (sums, not runs) and ages drawn in a mean or by a key. So is what
 counts do not say enough for: weights of tokens, batch-wide advantages, samplers, rewards of most continuous laws.
 `materialize` appears where XLA:CPU would otherwise work a value out once per consumer.
 """

@@ -82,7 +82,7 @@ def per_value(program: Program, cells: list[Array]) -> Array:
 
 
 def _per_column(program: Program, by_value: Array) -> list[Array]:
-    """What every reward value has, [U, L], as columns of cells: [K, L] or [L] each."""
+    """Values [U, L] of every reward value, as columns of cells: [K, L] or [L] each."""
     if program.columns > 1:
         return [by_value[column] for column in range(program.columns)]
     if program.classes == tuple((arm,) for arm in range(len(program.classes))):

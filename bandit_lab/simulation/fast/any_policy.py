@@ -3,7 +3,7 @@
 The bandit's own `log_policy` gives log-probabilities [X, K] of K arms in X contexts. Its vector-Jacobian product turns
 the coefficient of every grad log pi(k | x) into an ascent direction. Both are vectorised over the lanes, as the last
 axis. Groups are counts of the cells (arm, reward value) of one context, drawn uniformly for every group
-and lane, and their advantages and weights are those of `many_arms`. An infinite group is one of every context.
+and lane. Their advantages and weights are those of `many_arms`. An infinite group is one of every context.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ def _log_policy(job: Job, theta: Array) -> Array:
 
 @jax.custom_vjp
 def _log_softmax(logits: Array) -> Array:
-    """Of logits [..., n, L], over n."""
+    """Log-softmax of logits [..., n, L] over n."""
     return _softmax(logits)[0]
 
 

@@ -1,7 +1,7 @@
 """The time loop of one chunk of lanes: update, record, watch.
 
-The optimiser and the staleness model are the ones of `grpo`, applied to all lanes at once (an optimiser that mixes
-components is mapped over the last axis); only the gradient is written anew. All lanes of a chunk share the
+The optimiser and the staleness model are the ones of `grpo`, applied to all lanes at once. An optimiser that mixes
+components is mapped over the last axis. Only the gradient is written anew. All lanes of a chunk share the
 refresh interval, so that block starts are one branch.
 
 Adam and AdamW are written anew, as optax has them. Their corrections for the start, 1 / (1 - b^t), are one factor

@@ -1,13 +1,13 @@
 """Two arms in every lane: one logit is the whole state.
 
-Both components of the gradient add up to zero, so theta_0 + theta_1 stays what it was (s), and an optimiser that treats
-components alike and is odd in the gradient (the heavy ball in its three forms, Adam) moves them symmetrically; weight
+Both components of the gradient add up to zero, so theta_0 + theta_1 stays what it was (s). An optimiser that treats
+components alike and is odd in the gradient moves them symmetrically: the heavy ball in its three forms, Adam. Weight
 decay shrinks the gap as it shrinks each logit. The state is x = theta_0 - s / 2 with the logit gap 2 x; ascent
 directions are those of arm 0, [1, L].
 
 With fixed rewards a group is n ~ Binomial(G, p), drawn as the count of the rarer arm; with random rewards the four
-cells are counted. Under the default rules (see `is_plain`) the signal of arm 0 is written out for two arms: for fixed
-rewards, n (G - n) / G^2 times (r_0 - r_1) times the scale of the group, which does not depend on which arm n counts, is
+cells are counted. Under the default rules (see `is_plain`) the signal of arm 0 is written out for two arms. For fixed
+rewards it is n (G - n) / G^2 times (r_0 - r_1) times the scale of the group, whichever arm n counts. It is
 added up while n is drawn. All other rules take the counts as `many_arms` has them, at the policy of both arms.
 """
 

@@ -28,8 +28,8 @@ class SharedLogitBandit(Bandit):
     """X prompts that share K logits: pi(k | x) ~ exp(theta_k + offsets[x, k]).
 
     A prompt's offsets are how hard it is. Training sees the rewards of `law`, evaluation `reported_means` [X, K]. A
-    `ContextualBandit` with unit features has the same law but other last bits (it adds its parameters to normalised
-    log-probabilities), and published scores rest on these.
+    `ContextualBandit` with unit features has the same law but other last bits: it adds its parameters to normalised
+    log-probabilities. Published scores rest on these.
     """
 
     law: RewardLaw

@@ -55,9 +55,9 @@ def numbers(name: str, values: Any, length: int | None = None) -> tuple[float, .
     return result
 
 
-def choice(name: str, value: Any, known: Iterable[str]) -> str:
+def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     """`value` if it is one of `known`. Raises ValueError that lists the known names, with the nearest, otherwise."""
-    names = list(known)
+    names = list(allowed)
     near = difflib.get_close_matches(str(value), names, n=1)
     meant = f" (did you mean {near[0]}?)" if near else ""
     require(value in names, name, f"one of {', '.join(names)}{meant}", value)

@@ -14,8 +14,8 @@ _TIMES, _ERRORS = 1.5, 4.0
 
 @dataclass(frozen=True)
 class Difference:
-    """A series of both runs: medians over the steps that both have, their factor (NaN with signs that differ), the
-    difference of the means in its errors, and the first step from which three rows running differ."""
+    """A series of both runs: medians over the steps that both have, and their factor `times` (NaN with signs that
+    differ). `errors`: the difference of the means in its errors. Then the first step from which three rows differ."""
 
     name: str
     first: float

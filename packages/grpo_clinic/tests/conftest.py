@@ -9,8 +9,8 @@ front.STRICT = True
 
 @pytest.fixture(scope="module", autouse=True)
 def _forget_what_a_file_registers():
-    known = [(registry, dict(registry)) for registry in (RULES, READERS)]
+    registered = [(registry, dict(registry)) for registry in (RULES, READERS)]
     yield
-    for registry, before in known:
+    for registry, before in registered:
         registry.clear()
         registry.update(before)

@@ -25,10 +25,10 @@ def fitted(law, time, rewards):
 def noise(rng, count, points, rho):
     """AR(1) of unit variance [count, points]."""
     fresh = rng.normal(size=(count, points))
-    made = fresh.copy()
+    correlated = fresh.copy()
     for i in range(1, points):
-        made[:, i] = rho * made[:, i - 1] + np.sqrt(1 - rho**2) * fresh[:, i]
-    return made
+        correlated[:, i] = rho * correlated[:, i - 1] + np.sqrt(1 - rho**2) * fresh[:, i]
+    return correlated
 
 
 def simulate(law, count, points, sigma=0.05, rho=0.0, seed=0):

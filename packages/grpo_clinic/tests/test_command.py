@@ -87,7 +87,7 @@ def test_a_reader_and_a_rule_of_ones_own(capsys):
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "line"),
     [
         (["diagnose"], "paths: expected logs"),
         (["diagnose", "gone.jsonl"], "paths: gone.jsonl: expected a readable file or folder"),
@@ -98,11 +98,11 @@ def test_a_reader_and_a_rule_of_ones_own(capsys):
         (["watch", "falls.jsonl", "rises.jsonl"], "paths: expected one log or folder"),
     ],
 )
-def test_a_mistake_is_one_line(given, said, capsys):
+def test_a_mistake_is_one_line(given, line, capsys):
     assert main(given) == BAD_INPUT
     error = capsys.readouterr().err
     assert error.count("\n") == 1
-    assert said in error
+    assert line in error
 
 
 def test_an_unknown_option_is_one_line_too(capsys):

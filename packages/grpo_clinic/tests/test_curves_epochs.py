@@ -46,9 +46,9 @@ def test_order_is_found_and_noise_is_left_alone():
     """Prompts of sd 0.1 under noise of 0.05: found in all of 10 runs. Of 40 without order (seeds 100 to 139) the test
     at 0.5 % alarms in at most 2: the chance of three is below 1e-3."""
     for seed in range(10):
-        found = data_order(STEP, rising(seed) + order(seed), PERIOD)
-        assert found.p_value <= 0.005
-        assert np.corrcoef(found.pattern, order(seed))[0, 1] > 0.9
+        order_found = data_order(STEP, rising(seed) + order(seed), PERIOD)
+        assert order_found.p_value <= 0.005
+        assert np.corrcoef(order_found.pattern, order(seed))[0, 1] > 0.9
     assert sum(data_order(STEP, rising(seed), PERIOD).p_value <= 0.005 for seed in range(100, 140)) <= 2
 
 

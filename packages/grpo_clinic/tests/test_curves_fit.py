@@ -52,7 +52,7 @@ def coverages(law, count, points, rho, seed):
         values, best, true = (SHAPES[law].meaning(v) for v in (surface.shapes, surface.theta, truth.theta[c]))
         for name in SHAPES[law].parameters:
             put(name, intervals.of_theta(surface, values[name]), best[name], true[name])
-    return {name: float(np.mean(found)) for name, found in hits.items()}, errors
+    return {name: float(np.mean(shares)) for name, shares in hits.items()}, errors
 
 
 @pytest.mark.parametrize("law", ["oscillator", "softmax_law", "single_exponential"])
@@ -95,8 +95,8 @@ def test_outliers_do_not_move_the_fit(monkeypatch):
     spoiled = truth.reward - 0.5 * (rng.random(truth.reward.shape) < 0.04)
 
     def error(rewards):
-        found = [one.plateau for one in fitted("single_exponential", truth.time, rewards)]
-        return np.sqrt(np.mean((found - truth.plateau) ** 2))
+        plateaus = [one.plateau for one in fitted("single_exponential", truth.time, rewards)]
+        return np.sqrt(np.mean((plateaus - truth.plateau) ** 2))
 
     clean, robust = error(truth.reward), error(spoiled)
     monkeypatch.setattr(likelihood, "robust_weights", np.ones_like)
@@ -135,8 +135,8 @@ def test_goodness_against_what_can_be_explained():
 
 def test_gaps_in_the_log_are_allowed_for():
     truth = simulate("single_exponential", 50, 200, rho=0.5)
-    kept = np.sort(np.random.default_rng(3).choice(200, 90, replace=False))
-    surfaces = fitted("single_exponential", truth.time[kept] - truth.time[kept][0], truth.reward[:, kept])
+    logged = np.sort(np.random.default_rng(3).choice(200, 90, replace=False))
+    surfaces = fitted("single_exponential", truth.time[logged] - truth.time[logged][0], truth.reward[:, logged])
     hits = [covered(intervals.linear(one, 1, 0), truth.plateau[c]) for c, one in enumerate(surfaces)]
     assert np.mean(hits) > 0.75
 
@@ -155,7 +155,11 @@ def test_degenerate_curves_do_not_crash():
 def test_a_curve_that_does_not_move_has_no_noise():
     for level in (0.0, 1.0, -2.0):
         one = fit_curve(np.arange(30.0), np.full(30, level))
-        found = one.best.parameters
+        parameters = one.best.parameters
         assert one.best.law == "constant"
-        assert (found["plateau"].value, found["plateau"].low, found["plateau"].high) == (level, level, level)
-        assert found["sigma"].value == found["sigma"].high == 0
+        assert (parameters["plateau"].value, parameters["plateau"].low, parameters["plateau"].high) == (
+            level,
+            level,
+            level,
+        )
+        assert parameters["sigma"].value == parameters["sigma"].high == 0

@@ -257,7 +257,7 @@ class OfALibrary(Exception):
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reason"),
     [
         (RecursionError("maximum recursion depth exceeded"), "got one nested too deeply"),
         (MemoryError(), "got one that takes more memory than there is"),
@@ -266,7 +266,7 @@ class OfALibrary(Exception):
     ],
 )
 @pytest.mark.parametrize("together", [False, True])
-def test_every_failure_of_a_reader_is_a_row_with_its_reason(tmp_path, monkeypatch, error, told, together):
+def test_every_failure_of_a_reader_is_a_row_with_its_reason(tmp_path, monkeypatch, error, reason, together):
     for name in ("a.jsonl", "c.jsonl"):
         (tmp_path / name).write_bytes(rows_of(60))
     (tmp_path / "b.csv").write_text("step,reward\n1,0.5\n2,0.6\n")
@@ -279,4 +279,4 @@ def test_every_failure_of_a_reader_is_a_row_with_its_reason(tmp_path, monkeypatc
         assert len(read(tmp_path)) == 2
     curves, skipped = read_all([tmp_path] if together else sorted(tmp_path.iterdir()))
     assert len(curves) == 2
-    assert [one.reason for one in skipped] == [f"{tmp_path / 'b.csv'}: expected a log that can be read, {told}"]
+    assert [one.reason for one in skipped] == [f"{tmp_path / 'b.csv'}: expected a log that can be read, {reason}"]

@@ -27,8 +27,8 @@ def fits(time, rewards):
     return [fit_curve(time, one) for one in rewards]
 
 
-def alike(found, wanted, offset=0.0, scale=1.0):
-    np.testing.assert_allclose((np.array(found) - offset) / scale, wanted, rtol=1e-5, atol=1e-5)
+def alike(values, wanted, offset=0.0, scale=1.0):
+    np.testing.assert_allclose((np.array(values) - offset) / scale, wanted, rtol=1e-5, atol=1e-5)
 
 
 def same_fits(changed, plain, offset, scale):
@@ -71,7 +71,7 @@ def runs():
     """Healthy, collapsed after a climb, collapsed from a height, swinging, hacked: 120 points each."""
     step = np.arange(1.0, 121.0)
     rise = 0.2 + 0.5 * (1 - np.exp(-step / 25))
-    made = {
+    curves = {
         "healthy": rise,
         "collapse": np.where(step > 90, 0.1, rise),
         "fall": np.where(step > 90, 0.1, 0.7),
@@ -80,7 +80,7 @@ def runs():
     }
     held_out = np.concatenate((np.linspace(0.2, 0.5, 6), np.linspace(0.48, 0.25, 8)))
     rng = np.random.default_rng(8)
-    for name, mean in made.items():
+    for name, mean in curves.items():
         reward = mean + 0.03 * noise(rng, 1, 120, 0.0)[0]
         run = Curve(name, "file", "test", "TRL", Series(step, reward, "reward"), RewardScale(0.0, 1.0, True))
         follow = held_out if name == "hacking" else np.interp(np.linspace(5, 120, 14), step, mean)
@@ -101,13 +101,13 @@ def moved(run, offset, scale):
 def test_verdicts_do_not_depend_on_offset_and_scale(offset, scale):
     verdicts = set()
     for run in runs():
-        found, wanted = (report(Case(one)) for one in (moved(run, offset, scale), run))
-        assert found.verdict == wanted.verdict
-        assert (found.notes, found.outcome.what) == (wanted.notes, wanted.outcome.what)
-        for score, other in zip(found.scores.values(), wanted.scores.values(), strict=True):
+        named, wanted = (report(Case(one)) for one in (moved(run, offset, scale), run))
+        assert named.verdict == wanted.verdict
+        assert (named.notes, named.outcome.what) == (wanted.notes, wanted.outcome.what)
+        for score, other in zip(named.scores.values(), wanted.scores.values(), strict=True):
             assert score == (other if other is None else pytest.approx(other, rel=1e-5, abs=1e-5))
-        assert [one.window for one in found.fired] == [one.window for one in wanted.fired]
-        verdicts.add((run.name, found.verdict))
+        assert [one.window for one in named.fired] == [one.window for one in wanted.fired]
+        verdicts.add((run.name, named.verdict))
     assert {name for name, verdict in verdicts if "collapsed" in verdict} == {"collapse", "fall"}
     assert {name for name, verdict in verdicts if "dynamical_instability" in verdict} == {"swings"}
     assert {name for name, verdict in verdicts if "reward_hacking" in verdict} == {"hacking"}
@@ -117,8 +117,8 @@ def test_a_collapse_far_above_zero_is_found_without_a_scale():
     """Rewards near 10^6 that climb by 0.5 and lose it all: zero is no bottom; near zero it is, and a dip is none."""
     collapsed = next(run for run in runs() if run.name == "collapse")
     far = moved(collapsed, 1e6, 1.0)
-    found = report(Case(replace(far, scale=RewardScale.estimated(far.reward))))
-    assert "collapsed" in found.verdict
+    verdicts = report(Case(replace(far, scale=RewardScale.estimated(far.reward))))
+    assert "collapsed" in verdicts.verdict
     assert far.scale.bottom == 1e6
     assert RewardScale.estimated(np.array([3.0, 80.0])).bottom == 0
     assert RewardScale.estimated(np.array([0.999, 1.0])).bottom == 0

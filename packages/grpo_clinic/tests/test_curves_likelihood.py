@@ -23,7 +23,7 @@ def test_differences_are_generalised_least_squares(rho, rising):
     y = np.random.default_rng(1).normal(size=TIME.size)
     growth = np.stack((-np.exp(-TIME / 3), -np.exp(-TIME / 6)))
     inverse = np.linalg.inv(_covariance(rho))
-    found = likelihood.solve(TIME, y, growth if rising else None, np.ones_like(y), np.array([rho]))
+    solution = likelihood.solve(TIME, y, growth if rising else None, np.ones_like(y), np.array([rho]))
     expected = []
     for m, g in enumerate(growth if rising else growth[:1]):
         design = np.stack((np.ones_like(TIME), g), axis=-1)[:, : 2 if rising else 1]
@@ -33,28 +33,28 @@ def test_differences_are_generalised_least_squares(rho, rising):
         spread = np.zeros((2, 2))
         spread[: best.size, : best.size] = np.linalg.inv(square)
         numbers = [*[*best, 0.0][:2], rest @ inverse @ rest, spread[0, 0], spread[0, 1], spread[1, 1]]
-        got = [getattr(found, name)[0, m] for name in ("plateau", "amplitude", "squares", "v11", "v12", "v22")]
+        got = [getattr(solution, name)[0, m] for name in ("plateau", "amplitude", "squares", "v11", "v12", "v22")]
         np.testing.assert_allclose(got, numbers, rtol=1e-9, atol=1e-12)
-        assert found.log_determinant[0, m] == pytest.approx(np.linalg.slogdet(square)[1], abs=1e-9)
-        expected.append((numbers[2], found.log_determinant[0, m]))
+        assert solution.log_determinant[0, m] == pytest.approx(np.linalg.slogdet(square)[1], abs=1e-9)
+        expected.append((numbers[2], solution.log_determinant[0, m]))
     volume = np.linalg.slogdet(_covariance(rho))[1]
-    assert found.log_volume[0] == pytest.approx(volume, abs=1e-9)
+    assert solution.log_volume[0] == pytest.approx(volume, abs=1e-9)
     lowest = [volume + min(expected)[1] + 5.0 * np.log(square) for square, _ in expected]
-    np.testing.assert_allclose(found.deviance(5.0)[0], lowest, rtol=1e-9)
+    np.testing.assert_allclose(solution.deviance(5.0)[0], lowest, rtol=1e-9)
 
 
 def test_the_robust_likelihood_is_huber_s_density_at_its_likeliest_scale():
     """Without outliers that of a normal; with two of them the largest over scales, found by a search (1e-8)."""
     drawn = np.random.default_rng(2).normal(size=30)
     plain, outliers = np.clip(drawn, -2, 2), np.concatenate((drawn[:28], [9.0, -7.0]))
-    found = [likelihood.robust_log_likelihood(one, 0.7) for one in (plain, outliers)]
-    assert found[0] == pytest.approx(stats.norm.logpdf(plain, scale=np.sqrt(np.mean(plain**2))).sum() - 0.35)
+    likelihoods = [likelihood.robust_log_likelihood(one, 0.7) for one in (plain, outliers)]
+    assert likelihoods[0] == pytest.approx(stats.norm.logpdf(plain, scale=np.sqrt(np.mean(plain**2))).sum() - 0.35)
 
     def cost(log_scale):
         z = np.abs(outliers) / np.exp(log_scale)
         return np.sum(np.where(z < 2.5, z**2 / 2, 2.5 * z - 2.5**2 / 2) + log_scale + np.log(2 * np.pi) / 2)
 
-    assert found[1] == pytest.approx(-optimize.minimize_scalar(cost, bounds=(-3, 3), method="bounded").fun - 0.35)
+    assert likelihoods[1] == pytest.approx(-optimize.minimize_scalar(cost, bounds=(-3, 3), method="bounded").fun - 0.35)
 
 
 def test_weights_are_one_up_to_two_and_a_half_robust_deviations():

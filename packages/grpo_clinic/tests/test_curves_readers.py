@@ -32,8 +32,8 @@ def test_evaluation_rows_become_a_second_series(tmp_path, name):
     logs.WRITERS[name](path)
     curve = one(path)
     expected = {8: logs.REWARD[7] - 0.05, 16: logs.REWARD[15] - 0.05, 24: logs.REWARD[23] - 0.05}
-    found = dict(zip(curve.eval.step, curve.eval.value, strict=True))
-    assert {step: pytest.approx(value) for step, value in expected.items()}.items() <= found.items()
+    evaluated = dict(zip(curve.eval.step, curve.eval.value, strict=True))
+    assert {step: pytest.approx(value) for step, value in expected.items()}.items() <= evaluated.items()
 
 
 def test_frameworks_and_units_are_named(tmp_path):
@@ -113,10 +113,10 @@ def test_strings_null_nan_and_wrapped_numbers(tmp_path):
 
 def test_the_scale_is_given_or_said_to_be_estimated(tmp_path):
     logs.wide_csv(tmp_path / "c.csv")
-    guessed, told = one(tmp_path / "c.csv"), one(tmp_path / "c.csv", reward_scale=(0, 2))
+    guessed, stated = one(tmp_path / "c.csv"), one(tmp_path / "c.csv", reward_scale=(0, 2))
     assert (guessed.scale.low, guessed.scale.high, guessed.scale.given) == (0, 1, False)
     assert "estimated" in guessed.scale.text
-    assert (told.scale.high, told.scale.given) == (2, True)
+    assert (stated.scale.high, stated.scale.given) == (2, True)
     with pytest.raises(ValueError, match="reward_scale"):
         one(tmp_path / "c.csv", reward_scale=(2, 0))
 
@@ -239,8 +239,8 @@ def test_a_comma_may_be_the_decimal_point_where_it_is_not_the_delimiter(tmp_path
     np.testing.assert_allclose(one(tmp_path / "x.csv").reward, np.arange(1, 30) / 100)
 
 
-@pytest.mark.parametrize(("top", "known"), [(1.0, (0.0, 1.0)), (1.01, None)])
-def test_a_share_by_its_name_has_a_known_range(tmp_path, top, known):
+@pytest.mark.parametrize(("top", "limits"), [(1.0, (0.0, 1.0)), (1.01, None)])
+def test_a_share_by_its_name_has_a_known_range(tmp_path, top, limits):
     (tmp_path / "log.csv").write_text("step,accuracy\n" + "".join(f"{n},{top * n / 9:.4f}\n" for n in range(10)))
     (curve,) = read(tmp_path / "log.csv", reward_key="accuracy")
-    assert curve.known_range == known
+    assert curve.known_range == limits

@@ -32,10 +32,10 @@ KEY_TEXTS = (
 
 def options(row):
     """Reward key, row filter and run selector of one row of the index, and nothing else."""
-    found = next(make(m) for text, make in KEY_TEXTS if (m := re.fullmatch(text, row["reward_key"])))
+    named = next(make(m) for text, make in KEY_TEXTS if (m := re.fullmatch(text, row["reward_key"])))
     if row["selector"].startswith("run_name="):
-        found["run"] = row["selector"].removeprefix("run_name=")
-    return found
+        named["run"] = row["selector"].removeprefix("run_name=")
+    return named
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row["run_id"])
@@ -63,9 +63,9 @@ def test_the_reward_is_found_without_its_key(row):
     if "tfevents" in row["file"]:
         pytest.importorskip("tensorboard", reason="the optional tensorboard package is not installed")
     named = options(row)
-    (told,) = read(FOLDER / row["file"], **named)
-    (found,) = read(FOLDER / row["file"], **{key: value for key, value in named.items() if key == "run"})
-    np.testing.assert_array_equal(found.reward, told.reward)
+    (by_key,) = read(FOLDER / row["file"], **named)
+    (guessed,) = read(FOLDER / row["file"], **{key: value for key, value in named.items() if key == "run"})
+    np.testing.assert_array_equal(guessed.reward, by_key.reward)
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if ".json" in r["eval_curve"]], ids=lambda row: row["run_id"])

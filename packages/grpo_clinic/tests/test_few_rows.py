@@ -28,15 +28,15 @@ ROWS = {
 def judged(rows, tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text("\n".join(json.dumps({"step": n, **row}) for n, row in enumerate(rows)))
-    (found,) = rows_of(str(log))
-    return found
+    (result,) = rows_of(str(log))
+    return result
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_few_rows_say_what_they_prove(name, tmp_path):
     rows, verdict = ROWS[name]
-    found = judged(rows, tmp_path)["verdict"]
-    assert verdict in found or (verdict == "nothing" and not found)
+    named = judged(rows, tmp_path)["verdict"]
+    assert verdict in named or (verdict == "nothing" and not named)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ def test_what_a_trainer_prints_as_nan_is_not_dropped(lost, tmp_path):
     rows = [*20 * [healthy], *3 * [healthy | {lost: np.nan}]]
     log = tmp_path / "out.log"
     log.write_text("\n".join(str(row) for row in rows))
-    (found,) = rows_of(str(log))
-    assert "diverging" in found["verdict"] or "collapsed" in found["verdict"]
+    (result,) = rows_of(str(log))
+    assert "diverging" in result["verdict"] or "collapsed" in result["verdict"]
 
 
 @pytest.mark.parametrize("key", ["proxy_minus_gold_reward", "reward_gap", "share_scored_at_least_0.99"])
@@ -108,9 +108,9 @@ def test_pasted_cases(case, verdict, monkeypatch, tmp_path, capsys):
     text = (Path(PASTED) / f"{case}.jsonl").read_bytes()
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert main(["diagnose", "-", "--json", str(tmp_path / "out.json")]) == 0
-    (found,) = json.loads((tmp_path / "out.json").read_text())
-    assert (verdict in found["verdict"]) if verdict != "nothing" else not found["verdict"]
-    assert found["log"] == "pasted"
+    (row,) = json.loads((tmp_path / "out.json").read_text())
+    assert (verdict in row["verdict"]) if verdict != "nothing" else not row["verdict"]
+    assert row["log"] == "pasted"
 
 
 def written(path, *runs, **more):

@@ -58,17 +58,17 @@ def test_a_collapse_is_found_soon_and_once():
     reward = rising(600)
     reward[300:] -= 0.6
     monitor = alarms({"reward": reward})
-    found = [one for one in monitor.alarms if one.failure == "collapsed"]
-    assert len(found) == 1
-    assert 300 < found[0].row <= 330
+    collapses = [one for one in monitor.alarms if one.failure == "collapsed"]
+    assert len(collapses) == 1
+    assert 300 < collapses[0].row <= 330
     assert monitor.verdict[0] == "collapsed"
 
 
 def test_rewards_that_are_no_numbers_are_found_at_the_third():
     reward = rising(60)
     reward[40:] = np.nan
-    (found,) = alarms({"reward": reward}).alarms
-    assert (found.failure, found.row) == ("diverging", 43)
+    (alarm,) = alarms({"reward": reward}).alarms
+    assert (alarm.failure, alarm.row) == ("diverging", 43)
 
 
 def test_a_healthy_run_raises_nothing_and_a_flat_one_stalls_only_with_patience():
@@ -115,8 +115,8 @@ def test_correlation_is_read_off_differences():
     factor's logarithm moves by 2.2 per unit of rho at 0.4.
     """
     fresh = np.random.default_rng(3).normal(size=200_000)
-    made = lfilter([np.sqrt(1 - 0.16)], [1, -0.4], fresh)
-    assert spending.correlated(made) == pytest.approx(np.sqrt(3 * 1.4 / (0.36 * 2.6)), rel=0.07)
+    correlated = lfilter([np.sqrt(1 - 0.16)], [1, -0.4], fresh)
+    assert spending.correlated(correlated) == pytest.approx(np.sqrt(3 * 1.4 / (0.36 * 2.6)), rel=0.07)
     assert spending.correlated(fresh) == pytest.approx(1, rel=0.07)
 
 
@@ -218,9 +218,9 @@ def test_a_log_without_a_reward_is_told_once():
     monitor = Monitor()
     with pytest.warns(
         UserWarning, match="updates without a reward .* name it with reward_key=, of accuracy, loss"
-    ) as told:
+    ) as recorded:
         [monitor.feed(step, {"accuracy": 0.5, "loss": 1.0}) for step in range(200)]
-    assert len(told) == 1
+    assert len(recorded) == 1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for monitor, count, first in ((Monitor(), 23, {}), (Monitor(), 100, {"reward": 0.5})):
@@ -246,22 +246,22 @@ def test_one_or_two_dead_rewards_are_no_collapse(gaps):
 
     Without confirmation 6 % of such places raised one for one row, a quarter for two.
     """
-    told = []
+    steps = []
     for place in range(22, 148, 3):
         reward = climbing(place % 2)
         reward[[place + gap for gap in gaps]] = 0.0
-        told.append(collapse_told(reward))
-    assert told == [None] * 42
+        steps.append(collapse_told(reward))
+    assert steps == [None] * 42
 
 
 def test_planted_without_confirmation_two_dead_rewards_are_a_collapse(monkeypatch):
     monkeypatch.setattr(spending, "LONE", 0)
-    told = 0
+    alarms_raised = 0
     for seed, place in product(range(2), range(20, 148, 8)):
         reward = climbing(seed)
         reward[place : place + 2] = 0.0
-        told += collapse_told(reward) is not None
-    assert told > 2
+        alarms_raised += collapse_told(reward) is not None
+    assert alarms_raised > 2
 
 
 def test_a_real_collapse_is_confirmed_within_a_few_rows():

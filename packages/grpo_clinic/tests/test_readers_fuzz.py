@@ -136,14 +136,14 @@ def contained(folder: Path, name: str, content: bytes, rng: random.Random) -> Pa
 
 
 def options(rng: random.Random) -> dict:
-    found = {
+    values = {
         key: rng.choice([*KEYS, "accuracy"]) for key in ("reward_key", "step_key", "eval_key") if rng.random() < 0.1
     }
     if rng.random() < 0.1:
-        found["where"] = rng.choice(["type=rollout", "step=1", "reward=" + "9" * 400, "gone=1", "=", "step=nan"])
+        values["where"] = rng.choice(["type=rollout", "step=1", "reward=" + "9" * 400, "gone=1", "=", "step=nan"])
     if rng.random() < 0.1:
-        found["run"] = rng.choice(["x", "\x1b", ""])
-    return found
+        values["run"] = rng.choice(["x", "\x1b", ""])
+    return values
 
 
 def reads_a_log(folder: Path, rng: random.Random) -> None:
@@ -170,8 +170,8 @@ def a_configuration(folder: Path, rng: random.Random) -> Path:
     """The settings of some trainer, odd values among them, in some language."""
     trainer = rng.choice(trainers.TRAINERS)
     plain = {name: key.default or rng.choice([1, 8, 64]) for key in trainer.keys.values() for name in key.names}
-    kept = {name: value for name, value in plain.items() if rng.random() < 0.7}
-    values = {name: rng.choice(ODD) if rng.random() < 0.05 else value for name, value in kept.items()}
+    subset = {name: value for name, value in plain.items() if rng.random() < 0.7}
+    values = {name: rng.choice(ODD) if rng.random() < 0.05 else value for name, value in subset.items()}
     as_text = {name: json.dumps(value) for name, value in values.items()}
     forms = [
         as_json(nested(values)),
@@ -185,9 +185,9 @@ def a_configuration(folder: Path, rng: random.Random) -> Path:
 
 
 def reads_a_configuration(folder: Path, rng: random.Random) -> None:
-    found = trainers.recipe_of(str(a_configuration(folder, rng)))
-    assert found.interval is None or found.interval >= 1
-    assert found.group_size is None or found.group_size >= 1
+    recipe = trainers.recipe_of(str(a_configuration(folder, rng)))
+    assert recipe.interval is None or recipe.interval >= 1
+    assert recipe.group_size is None or recipe.group_size >= 1
 
 
 def reads_a_table_of_runs(folder: Path, rng: random.Random) -> None:
@@ -212,7 +212,7 @@ def reads_a_table_of_runs(folder: Path, rng: random.Random) -> None:
     content = "\n".join(",".join(row) for row in rows).encode()
     (folder / "index.csv").write_bytes(cut_and_paste(content, rng) if rng.random() < 0.5 else content)
     for entry in read_index(str(folder / "index.csv")):
-        assert all(number is None or number > 0 for number in entry.known.values())
+        assert all(number is None or number > 0 for number in entry.settings.values())
 
 
 SECONDS, KILOBYTES = 2.0, 500_000
@@ -232,20 +232,20 @@ def peak(again: bool = False) -> int:
 
 def survives(attempt: Callable[[], object], what: str) -> None:
     """Do it. Fails, with `what` it was, for anything but one line of a ValueError, and for a warning."""
-    said, start, before = "expected", time.process_time(), peak(again=True)
+    message, start, before = "expected", time.process_time(), peak(again=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             attempt()
     except ValueError as error:
-        said = str(error)
+        message = str(error)
     except Exception as error:
         raise AssertionError(f"{what}: {error!r}") from error
     spent, grown = time.process_time() - start, peak() - before
     assert spent < SECONDS, f"{what}: {spent:.1f} s"
     assert grown < KILOBYTES, f"{what}: {grown / 1e3:.0f} MB more than before"
-    assert "expected" in said, f"{what}: {said!r}"
-    assert said.isprintable(), f"{what}: {said!r}"
+    assert "expected" in message, f"{what}: {message!r}"
+    assert message.isprintable(), f"{what}: {message!r}"
 
 
 def altered(kind: str, seed: int, folder: Path) -> None:

@@ -117,9 +117,9 @@ def test_skyrl_console_steps(tmp_path, ray):
         row = {"generate/mean": "x}", "policy/policy_entropy": f"{0.4:.4f}", "policy/policy_loss": f"{-0.01:.4f}",
                "reward/avg_pass_at_4": f"{0.9:.4f}", "reward/avg_raw_reward": f"{reward:.4f}",
                "trainer/epoch": 0}  # fmt: skip
-        said = f"2026-01-01 12:00:00.1 | INFO | trainer - reward/avg_pass_at_4: 0.9, reward/avg_raw_reward: {reward}"
+        line = f"2026-01-01 12:00:00.1 | INFO | trainer - reward/avg_pass_at_4: 0.9, reward/avg_raw_reward: {reward}"
         text = f"2026-01-01 12:00:00.2 | INFO | tracking:log:94 - Step {step}: \n{pprint.pformat(row)}"
-        lines += [ray + one for one in (said, *text.split("\n"))]
+        lines += [ray + one for one in (line, *text.split("\n"))]
     curve = one(written(tmp_path / "train.out", lines))
     check(curve)
     assert (curve.format, curve.framework) == ("SkyRL console", "SkyRL")

@@ -33,16 +33,16 @@ def test_lines_of_other_processes_inside_a_dump_are_passed_over(tmp_path):
     lines = VERL.format(n=4).splitlines(keepends=True)
     foreign = ("UserWarning: a } tool's config\n", "(vLLM pid=8) {'n': 9}\n", "\n", "  warnings.warn({\n")
     for place in range(2, 7):
-        found = settings_of_log(written(tmp_path, "".join((*lines[:place], *foreign, *lines[place:]))))
-        assert found["actor_rollout_ref.rollout.n"] == 4
-        assert found["algorithm.adv_estimator"] == "grpo"
+        settings = settings_of_log(written(tmp_path, "".join((*lines[:place], *foreign, *lines[place:]))))
+        assert settings["actor_rollout_ref.rollout.n"] == 4
+        assert settings["algorithm.adv_estimator"] == "grpo"
 
 
 def test_the_dump_of_verl(tmp_path):
     """Planted: the n of the validation, 1, is nearer to the end of the dump."""
-    found = of(written(tmp_path, VERL.format(n=5)), "verl")
-    assert found.group_size == 5
-    assert not found.without_baseline(5)
+    settings = of(written(tmp_path, VERL.format(n=5)), "verl")
+    assert settings.group_size == 5
+    assert not settings.without_baseline(5)
     assert "no baseline" in of(written(tmp_path, VERL.format(n=1)), "verl").without_baseline(1)
     assert of(written(tmp_path, "nothing"), "verl").group_size is None  # a default is no statement
 

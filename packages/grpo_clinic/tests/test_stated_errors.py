@@ -18,31 +18,31 @@ def test_errors_of_the_noise_are_its_scatter(points, rho):
     that are tried counts. (estimate - truth)/(stated error) has the scatter 1. Planted: an error without that
     rounding, one of white noise, and one over n instead of its root."""
     truth = np.random.default_rng(4).uniform(0, 0.8, COUNT) if rho is None else np.full(COUNT, rho)
-    made = simulate("constant", COUNT, points, rho=truth, seed=3)
-    every = [noise_errors(one) for one in fitted("constant", made.time, made.reward)]
-    found = {name: np.transpose([one[name] for one in every]) for name in ("sigma", "rho")}
+    curves = simulate("constant", COUNT, points, rho=truth, seed=3)
+    every = [noise_errors(one) for one in fitted("constant", curves.time, curves.reward)]
+    estimates = {name: np.transpose([one[name] for one in every]) for name in ("sigma", "rho")}
 
     def scatter(name, error):
-        gap = found[name][0] - (truth if name == "rho" else 0.05)
+        gap = estimates[name][0] - (truth if name == "rho" else 0.05)
         return np.sqrt(np.mean((gap / error) ** 2))
 
-    for name, (_, error) in found.items():
+    for name, (_, error) in estimates.items():
         assert scatter(name, error) == pytest.approx(1, abs=ALLOWED), name
         assert scatter(name, error / np.sqrt(points)) > 1 + ALLOWED
-    plain = np.sqrt((1 - found["rho"][0] ** 2) / points)
+    plain = np.sqrt((1 - estimates["rho"][0] ** 2) / points)
     if rho is None:
         assert scatter("rho", plain) > 1 + ALLOWED
     if rho == 0.5:
-        assert scatter("sigma", found["sigma"][0] / np.sqrt(2 * points)) > 1 + ALLOWED
+        assert scatter("sigma", estimates["sigma"][0] / np.sqrt(2 * points)) > 1 + ALLOWED
 
 
 @pytest.mark.parametrize("level", [0.5, 0.9])
 def test_intervals_and_stated_errors_have_the_width_of_the_scatter(level):
     """300 exponentials of 120 points under white noise, seed 5: intervals cover at their level within 5 standard
     errors, both ways; (estimate - truth)/(stated error) has the scatter 1. Planted: the interval of another level."""
-    made = simulate("single_exponential", COUNT, 120, sigma=0.03, seed=5)
-    fits = [fit_curve(made.time, one, ("single_exponential",), level) for one in made.reward]
-    truths = {"plateau": made.plateau, "amplitude": made.amplitude, "delay": np.exp(made.theta[:, 0])}
+    curves = simulate("single_exponential", COUNT, 120, sigma=0.03, seed=5)
+    fits = [fit_curve(curves.time, one, ("single_exponential",), level) for one in curves.reward]
+    truths = {"plateau": curves.plateau, "amplitude": curves.amplitude, "delay": np.exp(curves.theta[:, 0])}
     for name, truth in truths.items():
         numbers = [one.laws["single_exponential"].parameters[name] for one in fits]
         value, low, high, error = (

@@ -26,8 +26,8 @@ KNOWN = [
 
 @pytest.mark.parametrize(("text", "trainer", "interval", "group"), KNOWN)
 def test_updates_per_batch_as_the_trainer_implements_them(tmp_path, text, trainer, interval, group):
-    found = understood(tmp_path, text)
-    assert (found.trainer, found.interval, found.group_size) == (trainer, interval, group)
+    recipe = understood(tmp_path, text)
+    assert (recipe.trainer, recipe.interval, recipe.group_size) == (trainer, interval, group)
 
 
 def test_every_trainer_has_a_known_answer_and_every_default_its_release():
@@ -35,8 +35,8 @@ def test_every_trainer_has_a_known_answer_and_every_default_its_release():
     assert all(key.release for one in TRAINERS for key in one.keys.values() if key.default is not None)
 
 
-def names(found):
-    return {trap.name for trap in found.traps}
+def names(recipe):
+    return {trap.name for trap in recipe.traps}
 
 
 def test_traps(tmp_path):
@@ -59,8 +59,8 @@ def test_traps(tmp_path):
 
 
 def test_a_bound_on_ages_is_what_is_given(tmp_path):
-    found = understood(tmp_path, TRL + "max_staleness: 3\n")
-    assert (found.age_bound, found.age_key) == (3, "max_staleness")
+    recipe = understood(tmp_path, TRL + "max_staleness: 3\n")
+    assert (recipe.age_bound, recipe.age_key) == (3, "max_staleness")
     assert understood(tmp_path, TRL).age_bound is None
 
 

@@ -37,17 +37,17 @@ def judged(*paths, **settings):
 
 @pytest.mark.parametrize("name", FAILURES)
 def test_what_another_column_proves_is_a_failure(name, tmp_path):
-    (found,) = judged(written(tmp_path, **FAILURES[name]))
-    assert found["verdict"] == [name]
-    assert found["notes"] == {}
+    (row,) = judged(written(tmp_path, **FAILURES[name]))
+    assert row["verdict"] == [name]
+    assert row["notes"] == {}
 
 
 def test_nothing_found_is_not_healthy(tmp_path):
-    (found,) = judged(written(tmp_path, **QUIET))
-    assert found["verdict"] == []
-    assert found["outcome"]["what"] == "not logged"
-    assert found["next"].startswith("Log the reward")
-    assert "reward" in found["not_logged"]
+    (row,) = judged(written(tmp_path, **QUIET))
+    assert row["verdict"] == []
+    assert row["outcome"]["what"] == "not logged"
+    assert row["next"].startswith("Log the reward")
+    assert "reward" in row["not_logged"]
 
 
 @pytest.mark.parametrize("name", [*FAILURES, *NOTES])

@@ -8,5 +8,5 @@ from grpo_clinic.report import row
 
 
 def rows(*paths: str | Path, **options: Any) -> list[dict[str, Any]]:
-    found = diagnose(*(str(path) for path in paths), **options)
-    return [row(one.found, one.curve) for one in found]
+    diagnosis = diagnose(*(str(path) for path in paths), **options)
+    return [row(one.found, one.curve) for one in diagnosis]

@@ -41,6 +41,10 @@ class StabilityCallback(TrainerCallback):
 
     Raises:
         ValueError: for a failure that does not exist, and what `Monitor` refuses.
+
+    Example:
+        >>> StabilityCallback(stop_on=("collapsed",)).stop_on
+        ('collapsed',)
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Stiffness of a policy of any size, measured in PyTorch: the leading eigenvalue of minus the derivative of an update.
 
 Derived here. Let l [tokens] be the log-probabilities of the sampled tokens under the parameters theta, o those under
-the policy that sampled, g(l, o) the gradient by l of the trainer's own loss of one group, as the trainer applies it:
+the policy that sampled. g(l, o) is the gradient by l of the trainer's own loss of one group, as the trainer applies it:
 what the loss detaches (the ratio in CISPO and VESPO) still moves with l and o. J = dl/dtheta. The expected update and
 its two derivatives are
 
@@ -80,6 +80,10 @@ class StiffnessProbe:
 
     Raises:
       ValueError: no parameter that requires a gradient, no groups, an unknown method.
+
+    Example:
+      >>> StiffnessProbe(torch.nn.Linear(4, 5).parameters(), products=12).size
+      25
     """
 
     def __init__(
@@ -248,7 +252,7 @@ def _along(operator: Operator, pairs: Pairs, chosen: np.ndarray | None = None) -
 
 
 def standard_error(each: np.ndarray, prompts: np.ndarray) -> float:
-    """Of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups.
+    """Error of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups.
 
     A covariance of n independent normal numbers varies by 1/(n - 1); its n terms seem to by (n - 2)/(n - 1)^2. Hence
     n - 2 where a prompt's groups are centred on each other (`Operator.mean_of`).

@@ -18,7 +18,7 @@ TIMES = 10.0
 
 @dataclass(frozen=True)
 class Loop:
-    """How a trainer updates: learning rate, momentum with its convention, and how stale its samples are.
+    """The update rule of a trainer: learning rate, momentum with its convention, and how stale its samples are.
 
     refresh_interval: updates N per rollout batch (`refresh`), or the lag. Adam is `ema` with beta_1; its second moment
     is in the stiffness.
@@ -80,7 +80,7 @@ class Margin:
 
     @property
     def more(self) -> str:
-        """What is told beside the advice: a warm-up's peak, a clipped gradient."""
+        """Notes beside the advice: a warm-up's peak, a clipped gradient."""
         more = ""
         if self.peak is not None:
             rate, verdict = self.peak.loop.learning_rate, self.peak.verdict
@@ -95,7 +95,7 @@ class Margin:
 
     @property
     def advice(self) -> str:
-        """What may be changed, one thing at a time."""
+        """Changes that stay stable, one at a time."""
         loop = self.loop
         if self.verdict == "unstable":
             return f"unstable: lower the learning rate to below {self.learning_rate:.3g}"

@@ -157,7 +157,7 @@ class Operator:
         return (own - mean) * factor
 
     def mean_of(self, own: np.ndarray, along: Container[int]) -> tuple[np.ndarray, np.ndarray]:
-        """Of numbers of the groups in `along`, the mean over n of them [groups], and n/(n - 1) [groups].
+        """For numbers of the groups in `along`: the mean over n of them [groups], and n/(n - 1) [groups].
 
         Over groups of the same prompt, where each has three, else over all: of two, both have the same covariance, and
         no spread of it is seen. Zero and one with exact weights, where the mean score is zero, and for one or two.

@@ -61,7 +61,7 @@ class Ranks:
         return sum(self.counts)
 
     def own(self, every: np.ndarray) -> np.ndarray:
-        """Of an array over all groups, the part of this process."""
+        """The part of this process in an array over all groups."""
         start = sum(self.counts[: self.rank])
         return every[start : start + self.counts[self.rank]]
 

@@ -45,11 +45,11 @@ class Measured(NamedTuple):
     sharpness: float = math.nan
 
     @classmethod
-    def of(cls, step: int, found: Margin) -> Self:
-        """What is shown of a margin."""
-        k, along = found.stiffness, found.stiffness.critical
-        rest = (k.fresh, k.stale, found.loop.learning_rate, found.verdict, math.nan if along is None else along)
-        return cls(step, k.value, k.standard_error, math.nan if along is not None else found.used, *rest)
+    def of(cls, step: int, margin: Margin) -> Self:
+        """The row of a margin."""
+        k, along = margin.stiffness, margin.stiffness.critical
+        rest = (k.fresh, k.stale, margin.loop.learning_rate, margin.verdict, math.nan if along is None else along)
+        return cls(step, k.value, k.standard_error, math.nan if along is not None else margin.used, *rest)
 
     @classmethod
     def logged(cls, row: Mapping[str, Any]) -> Self:
@@ -66,17 +66,17 @@ class Measured(NamedTuple):
 
 @dataclass
 class ProbeReport:
-    """All measurements of a run, and what is told of them. lines: what was said besides. settings: of the run."""
+    """All measurements of a run, and their report. lines: the printed lines. settings: of the run."""
 
     settings: Mapping[str, Any]
     measured: list[Measured] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     last: Margin | None = None
 
-    def add(self, step: int, found: Margin) -> None:
+    def add(self, step: int, margin: Margin) -> None:
         """One measurement more."""
-        self.measured.append(Measured.of(step, found))
-        self.last = found
+        self.measured.append(Measured.of(step, margin))
+        self.last = margin
 
     def resume(self, log: Sequence[Mapping[str, Any]]) -> None:
         """Begin anew with the measurements of a trainer's log, as that of a checkpoint."""
@@ -93,7 +93,7 @@ class ProbeReport:
         page.write(folder / NUMBERS, json.dumps(self.numbers(state), indent=1, default=str) + "\n")
 
     def numbers(self, state: str) -> dict[str, Any]:
-        """What the page says, as numbers; what is not known is null."""
+        """The page's numbers; unknown ones are null."""
         numbers: dict[str, Any] = plain(
             {
                 "verdict": self.last.verdict if self.last else "not measured",

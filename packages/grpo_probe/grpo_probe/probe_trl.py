@@ -79,9 +79,13 @@ class TrlProbe(TrainerCallback):
       options: of `StiffnessProbe`.
 
     Raises:
-      ValueError: data without rows, weights in shards, an entropy bonus or a loss of
-        experts (of which the log-probabilities do not tell), a model without a gradient, an optimiser that is not
-        known, a TRL that lacks what the probe calls.
+      ValueError: data without rows; weights in shards; an entropy bonus or a loss of experts (of which the
+        log-probabilities do not tell); a model without a gradient; an unknown optimiser; a TRL that lacks what the
+        probe calls.
+
+    Example, of a `GRPOTrainer` called trainer:
+      >>> TrlProbe(trainer, prompts=4, report=False).measure().stiffness.groups
+      4
     """
 
     def __init__(
@@ -121,7 +125,7 @@ class TrlProbe(TrainerCallback):
         plain = reward_kl == 0 or trainer.scale_rewards == "none"
         asked = "0, or advantages that are not scaled (scale_rewards='none')"
         require(plain, "reward_kl", asked, trainer.scale_rewards)
-        known(_optimiser_class(trainer))
+        checked_class(_optimiser_class(trainer))
         StiffnessProbe(list(trainer.model.parameters()), **options)
         self.options, self.reward_kl, self.strict, self.on_margin = options, reward_kl, strict, on_margin
         self.failed = 0
@@ -193,7 +197,7 @@ class TrlProbe(TrainerCallback):
             self._say(f"no report is written any more, {one_line(error)}; training goes on")
 
     def _settings(self) -> dict[str, Any]:
-        """What a reader of the report has to know of the run and of the probe."""
+        """Settings of the run and of the probe, for the report."""
         args = self.trainer.args
         return {
             "optimiser": _optimiser_class(self.trainer).__name__,
@@ -399,7 +403,7 @@ def optimiser(trainer: Any, parameters: Sequence[torch.Tensor]) -> Update:
     Raises ValueError for an optimiser that is not known, or an Adam without a second moment.
     """
     optimizer = _made(trainer) or trainer.create_optimizer()
-    adam = known(type(optimizer)) is not torch.optim.SGD
+    adam = checked_class(type(optimizer)) is not torch.optim.SGD
     args = trainer.args
     rates = [group["lr"] for group in optimizer.param_groups]
     top = max(rates) or args.learning_rate
@@ -434,7 +438,7 @@ def _interval(trainer: Any) -> int:
     return max(1, round(args.steps_per_generation * trainer.num_iterations / args.gradient_accumulation_steps))
 
 
-def known(kind: type) -> type:
+def checked_class(kind: type) -> type:
     """This class of optimiser; ValueError for one whose step the probe does not know (8-bit ones have Adam's name)."""
     name = f"{kind.__module__.split('.')[0]}.{kind.__name__}"
     require(kind in KNOWN, "optimizer", "SGD, Adam or AdamW of PyTorch", name)
@@ -447,7 +451,7 @@ def _made(trainer: Any) -> Any:
 
 
 def _optimiser_class(trainer: Any) -> type:
-    """That of the optimiser which the trainer has, or will make."""
+    """The class of the optimiser that the trainer has, or will make."""
     if (optimizer := _made(trainer)) is not None:
         return type(optimizer)
     choice = trainer.optimizer_cls_and_kwargs or trainer.get_optimizer_cls_and_kwargs(trainer.args, trainer.model)

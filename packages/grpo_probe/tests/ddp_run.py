@@ -33,7 +33,7 @@ def ends(trainer):
 
 def main(folder, method, fault=""):
     """`spread`: besides training, measure K of a batch with the groups of all processes, and with this one's alone."""
-    told, measuring = [], []
+    lines, measuring = [], []
 
     def reward(completion_ids, row, **rest):
         if fault and measuring:
@@ -42,7 +42,7 @@ def main(folder, method, fault=""):
 
     trainer = start(folder, rewards=reward)
     if method != "plain":
-        probe = TrlProbe(trainer, prompts=4, groups=2, products=6, every=2, show=told.append, method=method)
+        probe = TrlProbe(trainer, prompts=4, groups=2, products=6, every=2, show=lines.append, method=method)
         sound = probe.measure
 
         def measure():
@@ -61,10 +61,10 @@ def main(folder, method, fault=""):
 
     trainer.add_callback(Wrapped())
     trainer.train()
-    found = ends(trainer) | {"told": told, "processes": trainer.accelerator.num_processes}
+    results = ends(trainer) | {"told": lines, "processes": trainer.accelerator.num_processes}
     if method != "plain" and not fault:
-        found |= measured(trainer, probe, Path(folder))
-    Path(folder, f"rank{trainer.accelerator.process_index}.json").write_text(json.dumps(found))
+        results |= measured(trainer, probe, Path(folder))
+    Path(folder, f"rank{trainer.accelerator.process_index}.json").write_text(json.dumps(results))
 
 
 def measured(trainer, probe, folder):
@@ -73,16 +73,16 @@ def measured(trainer, probe, folder):
 
     from grpo_probe.probe_trl import undisturbed
 
-    kept, sound = [], trainer._generate_and_score_completions
+    bits, sound = [], trainer._generate_and_score_completions
 
     def spied(rows):
-        kept.append(sound(rows))
-        return kept[0]
+        bits.append(sound(rows))
+        return bits[0]
 
     trainer._generate_and_score_completions = spied
     with undisturbed(trainer):
         groups = probe.sample()
-    torch.save((kept[0], list(groups.prompts)), folder / f"batch{trainer.accelerator.process_index}.pt")
+    torch.save((bits[0], list(groups.prompts)), folder / f"batch{trainer.accelerator.process_index}.pt")
     own = probe.stiffness(replace(groups, distributed=False), products=40)
     return {"all": asdict(probe.stiffness(groups, products=40)), "own": asdict(own)}
 

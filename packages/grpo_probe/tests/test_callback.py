@@ -48,14 +48,14 @@ class Counted(StabilityCallback):
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """40 steps with the callback and without, and what a logger saw."""
-    found = {}
+    by_name = {}
     for name in ("off", "on"):
         seen = Seen()
         trainer = client.trainer(tmp_path_factory.mktemp(name), max_steps=STEPS, callbacks=[seen])
         callback = Counted.attach(trainer, show=None) if name == "on" else None
         trainer.train()
-        found[name] = trainer, seen, callback
-    return found
+        by_name[name] = trainer, seen, callback
+    return by_name
 
 
 def test_losses_and_parameters_are_the_same_to_the_last_bit(runs):
@@ -106,11 +106,11 @@ def collapse():
 
 
 def test_an_alarm_stops_the_training_where_that_is_asked_for():
-    said, heard = [], []
-    callback = StabilityCallback(stop_on=("collapsed",), show=said.append, on_alarm=heard.append)
+    printed, heard = [], []
+    callback = StabilityCallback(stop_on=("collapsed",), show=printed.append, on_alarm=heard.append)
     control, state = logged(callback, collapse())
     assert control.should_training_stop
-    assert said[0].startswith("alarm: collapsed at step ")
+    assert printed[0].startswith("alarm: collapsed at step ")
     assert heard[0].failure == "collapsed"
     assert state.log_history[-1]["stability/alarms"] >= 1
     assert not logged(StabilityCallback(show=None), collapse())[0].should_training_stop

@@ -35,9 +35,9 @@ def launched(folder, *given, processes=2):
         [sys.executable, *program, str(folder), *given], env=environment, capture_output=True, text=True, timeout=500
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
-    found = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(processes)]
-    assert {one["processes"] for one in found} == {processes}
-    return found
+    ranks = [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(processes)]
+    assert {one["processes"] for one in ranks} == {processes}
+    return ranks
 
 
 @pytest.fixture(scope="module")
@@ -48,13 +48,13 @@ def plain(tmp_path_factory):
 @pytest.fixture(scope="module")
 def probed(tmp_path_factory):
     """method -> (folder, what each process found), each launched once."""
-    made = {}
+    runs = {}
 
     def of(method):
-        if method not in made:
+        if method not in runs:
             folder = tmp_path_factory.mktemp(method)
-            made[method] = folder, launched(folder, method)
-        return made[method]
+            runs[method] = folder, launched(folder, method)
+        return runs[method]
 
     return of
 
@@ -85,19 +85,21 @@ def test_k_is_that_of_one_process_with_the_groups_of_both(probed, tmp_path, meth
     batches, prompts = zip(*(torch.load(folder / f"batch{rank}.pt") for rank in range(2)), strict=True)
     trainer = ddp_run.start(tmp_path, groups=4)
     with torch.no_grad():
-        for one, kept in zip(trainer.model.parameters(), first["bits"], strict=False):  # moments stand behind
-            one.copy_(torch.frombuffer(bytearray.fromhex(kept), dtype=one.dtype).view_as(one))
+        for one, stored in zip(trainer.model.parameters(), first["bits"], strict=False):  # moments stand behind
+            one.copy_(torch.frombuffer(bytearray.fromhex(stored), dtype=one.dtype).view_as(one))
     whole = {key: _joined([one[key] for one in batches]) for key in batches[0]}
     trainer.model.train()
     probe = TrlProbe(trainer, method=method)
-    found = probe.stiffness(groups_of(trainer, whole, 4, [*prompts[0], *prompts[1]]), products=40)
+    stiffness = probe.stiffness(groups_of(trainer, whole, 4, [*prompts[0], *prompts[1]]), products=40)
     for part in PARTS:
-        assert first["all"][part] == pytest.approx(getattr(found, part), rel=1e-3, abs=1e-3 * abs(found.value)), part
+        assert first["all"][part] == pytest.approx(
+            getattr(stiffness, part), rel=1e-3, abs=1e-3 * abs(stiffness.value)
+        ), part
         if part == "value":
             for own in (first["own"], second["own"]):
-                assert own[part] != pytest.approx(found.value, rel=1e-2)
-    assert first["all"]["critical"] == (found.critical and pytest.approx(found.critical, rel=1e-3))
-    assert first["all"]["method"] == found.method
+                assert own[part] != pytest.approx(stiffness.value, rel=1e-2)
+    assert first["all"]["critical"] == (stiffness.critical and pytest.approx(stiffness.critical, rel=1e-3))
+    assert first["all"]["method"] == stiffness.method
 
 
 def _joined(parts):
@@ -107,6 +109,6 @@ def _joined(parts):
 
 
 def test_a_fault_on_every_process_leaves_training_as_it_was(plain, tmp_path):
-    found = launched(tmp_path, "forward", "reward")
-    assert [one["bits"] for one in found] == [one["bits"] for one in plain]
-    assert "reward server down" in found[0]["told"][0]
+    ranks = launched(tmp_path, "forward", "reward")
+    assert [one["bits"] for one in ranks] == [one["bits"] for one in plain]
+    assert "reward server down" in ranks[0]["told"][0]

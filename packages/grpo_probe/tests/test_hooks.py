@@ -27,27 +27,27 @@ def rising(count):
 
 
 def test_callback_whose_every_part_raises_still_stops_the_run():
-    made = StabilityCallback(stop_on=ORDER, show=broken, on_alarm=broken)
+    callback = StabilityCallback(stop_on=ORDER, show=broken, on_alarm=broken)
     control = SimpleNamespace(should_training_stop=False)
     state = SimpleNamespace(log_history=[], is_world_process_zero=True, global_step=0)
     args = SimpleNamespace(num_generations=8)
-    made.on_train_begin(args, state, control)
+    callback.on_train_begin(args, state, control)
     for row in rising(400):
         state.global_step = row["step"]
-        made.on_log(args, state, control, logs=dict(row))
-    assert made.monitor.alarms
+        callback.on_log(args, state, control, logs=dict(row))
+    assert callback.monitor.alarms
     assert control.should_training_stop
-    made.strict = True
+    callback.strict = True
     with pytest.raises(OSError, match="closed pipe"):
-        made.on_told(args, state, control, alarm=made.monitor.alarms[0])
+        callback.on_told(args, state, control, alarm=callback.monitor.alarms[0])
 
 
 @pytest.mark.parametrize("step", [None, math.nan, "three", [1]])
 def test_rows_without_a_step_are_left_out_of_a_history(step):
-    made = StabilityCallback(show=broken, strict=True)
+    callback = StabilityCallback(show=broken, strict=True)
     state = SimpleNamespace(log_history=[{"step": step, "reward": 0.5}, {"step": 1, "reward": 0.5}])
-    made.on_train_begin(SimpleNamespace(num_generations=8), state, None)
-    assert made.monitor.rows == 1
+    callback.on_train_begin(SimpleNamespace(num_generations=8), state, None)
+    assert callback.monitor.rows == 1
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -64,9 +64,9 @@ def test_gradients_on_two_devices_are_one_norm(tmp_path):
     probe = TrlProbe(trainer, prompts=4, every=1, strict=True)
     norms = [SimpleNamespace(to=lambda device: torch.tensor(3.0), device=place) for place in ("cpu", "cuda:0")]
     grads = [SimpleNamespace(grad=SimpleNamespace(norm=lambda one=one: one)) for one in norms]
-    type(probe)._parameters, kept = property(lambda self: grads), type(probe)._parameters
+    type(probe)._parameters, original = property(lambda self: grads), type(probe)._parameters
     try:
         probe.on_pre_optimizer_step(SimpleNamespace(max_grad_norm=1.0), SimpleNamespace(global_step=0), None)
     finally:
-        type(probe)._parameters = kept
+        type(probe)._parameters = original
     assert probe.clipped == 1.0

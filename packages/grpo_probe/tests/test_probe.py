@@ -74,12 +74,12 @@ class Case:
 
 def made_once(tmp_path_factory):
     """The case of a name, made when it is first asked for."""
-    made = {}
+    cases = {}
 
     def case(name):
-        if name not in made:
-            made[name] = Case(tmp_path_factory.mktemp(name), *CASES[name])
-        return made[name]
+        if name not in cases:
+            cases[name] = Case(tmp_path_factory.mktemp(name), *CASES[name])
+        return cases[name]
 
     return case
 
@@ -155,15 +155,15 @@ def test_contributions_are_products_with_one_group_alone_at_the_cost_of_two():
 @pytest.mark.parametrize("name", NAMES)
 def test_exact_expectations_give_the_leading_eigenvalue_to_one_per_cent(cases, name):
     case = cases(name)
-    found = case.probe.stiffness(case.groups)
-    assert found.method == "double_backward"
-    assert found.value == pytest.approx(case.truth.leading, rel=0.01)
-    assert found.standard_error == 0
-    assert found.fresh + found.stale == pytest.approx(found.value)
+    stiffness = case.probe.stiffness(case.groups)
+    assert stiffness.method == "double_backward"
+    assert stiffness.value == pytest.approx(case.truth.leading, rel=0.01)
+    assert stiffness.standard_error == 0
+    assert stiffness.fresh + stiffness.stale == pytest.approx(stiffness.value)
     total = case.truth.fresh + case.truth.stale
     right, left = np.linalg.eig(total), np.linalg.eig(total.T)
     v, u = (pair[1][:, pair[0].real.argmax()].real for pair in (right, left))
-    assert found.stale == pytest.approx(u @ case.truth.stale @ v / (u @ v), abs=0.02 * found.value)
+    assert stiffness.stale == pytest.approx(u @ case.truth.stale @ v / (u @ v), abs=0.02 * stiffness.value)
 
 
 def test_planted_a_probe_that_forgets_the_sampling_law_misses(cases, monkeypatch):
@@ -199,11 +199,11 @@ def test_sampled_groups_are_within_three_standard_errors(near, seed):
     with undisturbed(trainer):
         torch.manual_seed(seed)
         groups = probe.sample()
-    found = probe.stiffness(groups)
-    assert abs(found.value - k) < 3 * found.standard_error
-    assert found.standard_error < 0.25 * k
-    assert min(found.crossed, found.in_sample) <= found.value <= max(found.crossed, found.in_sample)
-    assert abs(found.value / 2 - k) > 3 * found.standard_error / 2
+    stiffness = probe.stiffness(groups)
+    assert abs(stiffness.value - k) < 3 * stiffness.standard_error
+    assert stiffness.standard_error < 0.25 * k
+    assert min(stiffness.crossed, stiffness.in_sample) <= stiffness.value <= max(stiffness.crossed, stiffness.in_sample)
+    assert abs(stiffness.value / 2 - k) > 3 * stiffness.standard_error / 2
 
 
 def drawn(case, repetitions, each_prompt):
@@ -212,7 +212,7 @@ def drawn(case, repetitions, each_prompt):
     values, vectors = np.linalg.eig(total)
     v = vectors[:, values.real.argmax()].real
     probe = TrlProbe(case.trainer, prompts=4, groups=each_prompt, anew=False)
-    direction, found = torch.tensor(v, dtype=torch.float32), []
+    direction, products = torch.tensor(v, dtype=torch.float32), []
     with undisturbed(case.trainer):
         for seed in range(repetitions):
             torch.manual_seed(seed)
@@ -222,8 +222,8 @@ def drawn(case, repetitions, each_prompt):
             each = operator.contributions(direction, direction).sum(axis=1)
             product = float(direction @ operator.product(direction, np.full(len(each), 1 / len(each))))
             assert product == pytest.approx(each.mean(), rel=1e-3, abs=1e-3)
-            found.append((each.mean(), standard_error(each, np.asarray(groups.prompts))))
-    return *np.array(found).T, v @ total @ v
+            products.append((each.mean(), standard_error(each, np.asarray(groups.prompts))))
+    return *np.array(products).T, v @ total @ v
 
 
 @pytest.mark.parametrize("each_prompt", [1, 2, 3])
@@ -240,14 +240,14 @@ def covariances(each_prompt, factor=True):
     prompts = np.repeat(np.arange(4), each_prompt)
     operator.groups = SimpleNamespace(weights=None, prompts=prompts)
     operator.ranks = Ranks((len(prompts),))
-    generator, found = np.random.default_rng(0), []
+    generator, samples = np.random.default_rng(0), []
     for _ in range(20_000):
         score = generator.standard_normal(len(prompts))
         slope = 0.5 * score + generator.standard_normal(len(prompts)) + prompts
         mean, share = operator.mean_of(score, range(len(prompts)))
         each = (score - mean) * (share if factor else 1) * (slope - operator.mean_of(slope, range(len(prompts)))[0])
-        found.append((each.mean(), standard_error(each, prompts)))
-    return np.array(found).T
+        samples.append((each.mean(), standard_error(each, prompts)))
+    return np.array(samples).T
 
 
 @pytest.mark.parametrize(("each_prompt", "lost"), [(1, 1 / 4), (2, 1 / 8), (3, 1 / 3), (8, 1 / 8)])
@@ -267,9 +267,9 @@ def test_nothing_is_disturbed(tmp_path):
     ends, logs = [], []
     for asked in (False, True):
         trainer = client.trainer(tmp_path, beta=0.1, learning_rate=0.2, max_steps=4, num_iterations=2)
-        told = []
+        lines = []
         if asked:
-            trainer.add_callback(TrlProbe(trainer, every=2, prompts=8, show=told.append, products=4))
+            trainer.add_callback(TrlProbe(trainer, every=2, prompts=8, show=lines.append, products=4))
         trainer.train()
         ends.append(client.policy(trainer.model))
         timed = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
@@ -281,9 +281,9 @@ def test_nothing_is_disturbed(tmp_path):
         )
     np.testing.assert_array_equal(*ends)
     assert logs[0] == logs[1]
-    assert len(told) == 2
-    assert "stiffness K = " in told[0]
-    assert "forward-backward passes" in told[0]
+    assert len(lines) == 2
+    assert "stiffness K = " in lines[0]
+    assert "forward-backward passes" in lines[0]
     assert any("probe/stiffness" in entry for entry in trainer.state.log_history)
 
 
@@ -306,8 +306,8 @@ def test_adapters_and_gradient_checkpointing(tmp_path, kind):
     if kind == "lora":
         expected = truth.truth(plain.model, client.model(width=8), SIZE, 0.0, False, False)
         assert len(expected.fresh) < 250
-        found = TrlProbe(plain, rows_per_forward=4096).stiffness(enumerated(plain))
-        assert found.value == pytest.approx(expected.leading, rel=0.01)
+        stiffness = TrlProbe(plain, rows_per_forward=4096).stiffness(enumerated(plain))
+        assert stiffness.value == pytest.approx(expected.leading, rel=0.01)
         return
     method = "central" if "central" in kind else "auto"
     checked = client.trainer(tmp_path, policy=client.model(seed=3, width=8), **settings)
@@ -342,32 +342,32 @@ def test_the_momentum_and_adams_preconditioner_are_the_optimisers(tmp_path):
         update = optimiser(trainer, parameters)
         scale, loop = update.scale, update.loop
         expected = truth.truth(trainer.model, client.model(width=8), SIZE, 0.0, False, False)
-        found = TrlProbe(trainer, rows_per_forward=4096).stiffness(enumerated(trainer))
+        stiffness = TrlProbe(trainer, rows_per_forward=4096).stiffness(enumerated(trainer))
         if name == "sgd":
             assert loop == Loop(1e-3, 0.8, "heavy_ball", "refresh", 3)
             assert scale == [1.0] * len(parameters)
-            assert found.value == pytest.approx(expected.leading, rel=0.01)
+            assert stiffness.value == pytest.approx(expected.leading, rel=0.01)
             continue
         assert loop == Loop(1e-3, 0.7, "ema", "refresh", 3)
         state = trainer.optimizer.state
         moments = [state[one]["exp_avg_sq"] / (1 - 0.999**6) for one in parameters]
         factor = torch.cat([1 / (one.sqrt() + 1e-8).reshape(-1) for one in moments]).double().numpy()
-        kept = [not ("norm" in key or "bias" in key) for key, _ in trainer.model.named_parameters()]
-        decay = np.concatenate([np.full(one.numel(), 0.1 * k) for one, k in zip(parameters, kept, strict=True)])
+        mask = [not ("norm" in key or "bias" in key) for key, _ in trainer.model.named_parameters()]
+        decay = np.concatenate([np.full(one.numel(), 0.1 * k) for one, k in zip(parameters, mask, strict=True)])
         squares = [state[one]["exp_avg_sq"] for one in parameters]
-        kept = torch.cat([((v > 0) & (v >= 1e-6 * v.median())).reshape(-1) for v in squares]).numpy()
-        dense = (kept * factor)[:, None] * (expected.fresh + expected.stale) + np.diag(decay)
-        assert found.value == pytest.approx(np.linalg.eigvals(dense).real.max(), rel=0.01)
-        assert found.left_out == pytest.approx(1 - kept.mean())
+        mask = torch.cat([((v > 0) & (v >= 1e-6 * v.median())).reshape(-1) for v in squares]).numpy()
+        dense = (mask * factor)[:, None] * (expected.fresh + expected.stale) + np.diag(decay)
+        assert stiffness.value == pytest.approx(np.linalg.eigvals(dense).real.max(), rel=0.01)
+        assert stiffness.left_out == pytest.approx(1 - mask.mean())
         everything = factor[:, None] * (expected.fresh + expected.stale)
-        assert np.linalg.eigvals(everything).real.max() > 1e4 * found.value  # what 1/eps makes of words never seen
+        assert np.linalg.eigvals(everything).real.max() > 1e4 * stiffness.value  # what 1/eps makes of words never seen
 
 
 def peak(call):
     """Bytes that PyTorch holds at most during a call, over what it held before."""
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as found:
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiled:
         call()
-    events = [one for one in found.profiler.kineto_results.events() if one.name() == "[memory]"]
+    events = [one for one in profiled.profiler.kineto_results.events() if one.name() == "[memory]"]
     held = np.cumsum([one.nbytes() for one in sorted(events, key=lambda one: one.start_ns())])
     return max(0, int(held.max()))
 
@@ -377,14 +377,14 @@ def test_memory_is_at_most_twice_a_training_steps(tmp_path, method):
     """Where weights fill it, not activations. The basis of the search is not counted: it lies in the host's memory."""
     trainer = client.trainer(tmp_path, policy=client.model(width=512), optim="adamw_torch", groups=1, group_size=4)
     trainer.num_iterations, trainer.current_gradient_accumulation_steps = 2, 1
-    made, parameters = trainer.create_optimizer(), list(trainer.model.parameters())
+    optimizer, parameters = trainer.create_optimizer(), list(trainer.model.parameters())
     with undisturbed(trainer):
         batch = trainer._generate_and_score_completions([dict(trainer.train_dataset[0]) for _ in range(4)])
 
         def step():
             trainer._compute_loss(trainer.model, batch).backward()
-            made.step()
-            made.zero_grad()
+            optimizer.step()
+            optimizer.zero_grad()
 
         step()
         weights = sum(one.numel() * one.element_size() for one in parameters)

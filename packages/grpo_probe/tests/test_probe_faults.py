@@ -51,7 +51,7 @@ def broken(call, probe, after=0):
 
 def trained(folder, fault=None, steps=4, **options):
     """Bits of weights, moments and random state, modes, and what was told, after a run with a probe and a fault."""
-    probe, told = [], []
+    probe, lines = [], []
     rewards = broken(client.reward, probe) if fault == "reward" else client.reward
     trainer = client.trainer(
         folder, max_steps=steps, num_iterations=2, group_size=4, rewards=rewards, beta=0.1, optim="sgd",
@@ -59,7 +59,7 @@ def trained(folder, fault=None, steps=4, **options):
         gradient_checkpointing_kwargs={"use_reentrant": False},
     )  # fmt: skip
     if options or fault:
-        probe.append(Marked(trainer, prompts=4, products=3, every=1, show=told.append, **options))
+        probe.append(Marked(trainer, prompts=4, products=3, every=1, show=lines.append, **options))
         trainer.add_callback(probe[0])
     if fault == "generate":
         trainer.model.generate = broken(trainer.model.generate, probe)
@@ -74,7 +74,7 @@ def trained(folder, fault=None, steps=4, **options):
     modes = [(one.training, getattr(one, "gradient_checkpointing", None)) for one in trainer.model.modules()]
     timed = ("step_time", "train_runtime", "train_samples_per_second", "train_steps_per_second")
     log = [{key: one for key, one in row.items() if key not in timed} for row in trainer.state.log_history]
-    return (bits, modes, log, torch.get_rng_state().tolist(), len(trainer._logs["prompt"])), told
+    return (bits, modes, log, torch.get_rng_state().tolist(), len(trainer._logs["prompt"])), lines
 
 
 @pytest.fixture(scope="module")
@@ -85,13 +85,13 @@ def plain(tmp_path_factory):
 @pytest.mark.parametrize("fault", ["reward", "generate", "loss", "forward", "moved"])
 def test_a_fault_leaves_training_as_it_was_to_the_last_bit(tmp_path, plain, fault):
     """`moved`: while central differences have the weights away. Two lines are said, and then no more is tried."""
-    found, told = trained(tmp_path, fault, method="central" if fault == "moved" else "auto")
-    assert found == plain
-    assert len(told) == 2
-    assert told[0].startswith("step 1: stiffness not measured, RuntimeError: reward server down at 10.0.0.1")
-    assert told[0].endswith("training goes on")
-    assert told[1].startswith(f"step {FAILURES}: ")
-    assert told[1].endswith("no more are made")
+    weights, lines = trained(tmp_path, fault, method="central" if fault == "moved" else "auto")
+    assert weights == plain
+    assert len(lines) == 2
+    assert lines[0].startswith("step 1: stiffness not measured, RuntimeError: reward server down at 10.0.0.1")
+    assert lines[0].endswith("training goes on")
+    assert lines[1].startswith(f"step {FAILURES}: ")
+    assert lines[1].endswith("no more are made")
 
 
 def test_a_strict_probe_raises(tmp_path):
@@ -115,12 +115,12 @@ def test_a_trl_that_renamed_what_is_called_is_refused_when_attached(tmp_path):
 
 
 def test_adam_says_too_early_before_its_second_moment_is_filled(tmp_path):
-    told = []
+    lines = []
     trainer = client.trainer(tmp_path, max_steps=FILLED, optim="adamw_torch", group_size=4, learning_rate=1e-4)
-    trainer.add_callback(TrlProbe(trainer, prompts=4, products=3, every=FILLED // 2, show=told.append, strict=True))
+    trainer.add_callback(TrlProbe(trainer, prompts=4, products=3, every=FILLED // 2, show=lines.append, strict=True))
     trainer.train()
-    assert told[0].startswith(f"step {FILLED // 2}: too early: Adam's second moment has seen {FILLED // 2} steps")
-    assert "stiffness K = " in told[1]
+    assert lines[0].startswith(f"step {FILLED // 2}: too early: Adam's second moment has seen {FILLED // 2} steps")
+    assert "stiffness K = " in lines[1]
 
 
 def test_a_parameter_that_never_had_a_gradient_is_left_out(tmp_path):
@@ -135,9 +135,9 @@ def test_a_parameter_that_never_had_a_gradient_is_left_out(tmp_path):
 
 def test_equal_rewards_are_no_signal(tmp_path):
     trainer = client.trainer(tmp_path, rewards=lambda completion_ids, **rest: [0.7] * len(completion_ids))
-    found = TrlProbe(trainer, prompts=4).measure()
-    assert found.stiffness.silent == found.stiffness.groups == 4
-    assert str(found).startswith("no signal")
+    margin = TrlProbe(trainer, prompts=4).measure()
+    assert margin.stiffness.silent == margin.stiffness.groups == 4
+    assert str(margin).startswith("no signal")
 
 
 def rounded(folder, bf16, policy=None, **options):
@@ -154,10 +154,10 @@ def rounded(folder, bf16, policy=None, **options):
 def test_under_bfloat16_autocast_double_backward_is_kept(tmp_path):
     """K with and without autocast within 3 %: bfloat16 has 8 bits. Differences are made outside of it: 1 %."""
     exact = rounded(tmp_path, False)
-    found = rounded(tmp_path, True)
-    assert found.method == exact.method == "double_backward"
-    assert found.value == pytest.approx(exact.value, rel=0.03)
-    assert found.fresh == pytest.approx(exact.fresh, abs=0.03 * exact.value)
+    stiffness = rounded(tmp_path, True)
+    assert stiffness.method == exact.method == "double_backward"
+    assert stiffness.value == pytest.approx(exact.value, rel=0.03)
+    assert stiffness.fresh == pytest.approx(exact.fresh, abs=0.03 * exact.value)
     central = rounded(tmp_path, True, method="central")
     assert central.value == pytest.approx(exact.value, rel=0.03)
 
@@ -174,9 +174,9 @@ def test_weights_in_bfloat16_are_measured(tmp_path):
     """They are rounded themselves: K of the rounded weights in float32 within 5 %."""
     coarse = client.model(seed=3, width=8).to(torch.bfloat16)
     fine = client.model(seed=3, width=8).to(torch.bfloat16).float()
-    found = rounded(tmp_path, True, coarse)
-    assert found.method == "double_backward"
-    assert found.value == pytest.approx(rounded(tmp_path, False, fine).value, rel=0.05)
+    stiffness = rounded(tmp_path, True, coarse)
+    assert stiffness.method == "double_backward"
+    assert stiffness.value == pytest.approx(rounded(tmp_path, False, fine).value, rel=0.05)
 
 
 class Frozen(torch.autograd.Function):

@@ -42,23 +42,23 @@ class Seen(TrainerCallback):
 
 def rates(folder, stiff, share=0.8, resume=None, **settings):
     """Learning rate of every update, and what was said besides the measurements."""
-    told, log = [], []
+    lines, log = [], []
     trainer = client.trainer(folder, max_steps=STEPS, group_size=4, learning_rate=RATE, **settings)
     guard = None if share is None else hold_at(share)
-    probe = Told(trainer, prompts=4, every=1, show=told.append, strict=True, on_margin=guard)
+    probe = Told(trainer, prompts=4, every=1, show=lines.append, strict=True, on_margin=guard)
     probe.stiff = stiff
     trainer.add_callback(probe)
     trainer.add_callback(Seen(log))
     trainer.train(resume_from_checkpoint=resume)
-    return log, [line for line in told if "learning rate cut" in line]
+    return log, [line for line in lines if "learning rate cut" in line]
 
 
 def test_the_rate_is_held_below_the_edge_and_comes_back(tmp_path):
     """K = 20 has its edge at 0.1: half of the schedule's rate. At K = 40 a quarter. At K = 5 the schedule is free."""
-    found, told = rates(tmp_path, (20.0, 40.0, 40.0, 5.0, 5.0, 5.0))
-    assert found == pytest.approx([RATE, 0.08, 0.04, 0.04, RATE, RATE], rel=1e-12)
-    assert [line.partition(":")[0] for line in told] == ["step 1", "step 2", "step 4"]
-    assert "step 1: learning rate cut to 0.08, 40% of the schedule's, for 80% of the edge" in told
+    applied, lines = rates(tmp_path, (20.0, 40.0, 40.0, 5.0, 5.0, 5.0))
+    assert applied == pytest.approx([RATE, 0.08, 0.04, 0.04, RATE, RATE], rel=1e-12)
+    assert [line.partition(":")[0] for line in lines] == ["step 1", "step 2", "step 4"]
+    assert "step 1: learning rate cut to 0.08, 40% of the schedule's, for 80% of the edge" in lines
 
 
 def test_a_schedule_goes_on_below_it(tmp_path):
@@ -84,6 +84,6 @@ def test_a_scheduler_that_cannot_be_scaled_is_named():
     optimizer = torch.optim.SGD([torch.zeros(1, requires_grad=True)], lr=RATE)
     plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)
     trainer = SimpleNamespace(optimizer=optimizer, lr_scheduler=plateau)
-    found = margin(Stiffness(20.0, 0.01, 20.0, 0.0, 20.0, 20.0, 0.0, 0.0, 1.0, 8, "central"), Loop(RATE))
+    measured = margin(Stiffness(20.0, 0.01, 20.0, 0.0, 20.0, 20.0, 0.0, 0.0, 1.0, 8, "central"), Loop(RATE))
     with pytest.raises(ValueError, match=r"^lr_scheduler_type: expected one with base_lrs, got 'ReduceLROnPlateau'"):
-        hold_at(0.8)(trainer, found)
+        hold_at(0.8)(trainer, measured)

@@ -72,17 +72,17 @@ def case(folder, name):
 def test_both_shares_are_those_of_the_applied_gradient(tmp_path, name):
     probe, groups, (fresh, stale) = case(tmp_path, name)
     total = fresh + stale
-    found = probe.stiffness(groups, method="double_backward")
+    stiffness = probe.stiffness(groups, method="double_backward")
     values, right = np.linalg.eig(total)
     lefts, left = np.linalg.eig(total.T)
     place = values.real.argmax()
     v, u = right[:, place].real, left[:, np.abs(lefts - values[place]).argmin()].real
     assert abs(values[place].imag) < 1e-9
     k = values[place].real
-    assert found.value == pytest.approx(k, rel=1e-4)
+    assert stiffness.value == pytest.approx(k, rel=1e-4)
     shares = [u @ part @ v / (u @ v) for part in (fresh, stale)]
     # `found.fresh` is not held against them: its left vector comes from the right one's search space, and is coarser
-    assert found.fresh + found.stale == pytest.approx(k, rel=1e-4)
+    assert stiffness.fresh + stiffness.stale == pytest.approx(k, rel=1e-4)
     with undisturbed(probe.trainer):
         operator = probe_operator.Operator(probe._parameters, groups, None, None, 4096, "double_backward")
         for other in (v, np.random.default_rng(0).standard_normal(len(total))):

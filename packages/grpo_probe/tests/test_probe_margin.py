@@ -27,12 +27,12 @@ def measured(fresh, stale, error=0.0):
 def test_all_stale_n_may_be_raised_up_to_two_over_eta_k():
     """K = 1.03, eta = 0.1: 2/(eta K) = 19.4. Two standard errors of 0.1 make it 2/0.123 = 16.3."""
     loop = Loop(learning_rate=0.1, refresh_interval=4)
-    found = margin(measured(0.0, 1.03), loop)
-    assert found.product == pytest.approx(0.412)
-    assert found.threshold == pytest.approx(2.0)
-    assert found.used == pytest.approx(0.206)
-    assert found.intervals == 19
-    assert found.learning_rate == pytest.approx(2 / (1.03 * 4))
+    at_edge = margin(measured(0.0, 1.03), loop)
+    assert at_edge.product == pytest.approx(0.412)
+    assert at_edge.threshold == pytest.approx(2.0)
+    assert at_edge.used == pytest.approx(0.206)
+    assert at_edge.intervals == 19
+    assert at_edge.learning_rate == pytest.approx(2 / (1.03 * 4))
     careful = margin(measured(0.0, 1.03, error=0.1), loop)
     assert careful.used == pytest.approx(0.206)
     assert careful.intervals == 16
@@ -43,10 +43,10 @@ def test_all_stale_n_may_be_raised_up_to_two_over_eta_k():
 
 
 def test_all_fresh_no_n_is_too_large():
-    found = margin(measured(1.03, 0.0), Loop(learning_rate=0.1, refresh_interval=4))
-    assert found.used == pytest.approx(0.1 * 1.03 / 2)
-    assert found.intervals is None
-    assert f"you may raise N beyond {LONGEST['refresh']}" in found.advice
+    at_edge = margin(measured(1.03, 0.0), Loop(learning_rate=0.1, refresh_interval=4))
+    assert at_edge.used == pytest.approx(0.1 * 1.03 / 2)
+    assert at_edge.intervals is None
+    assert f"you may raise N beyond {LONGEST['refresh']}" in at_edge.advice
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_near_the_threshold_nothing_more_is_allowed(stiffness, rate, advice):
 
 def test_groups_without_a_gradient_are_no_measurement():
     """All rewards equal: K = 0, which says nothing of a threshold. One group of sixteen that tells is one."""
-    found = margin(replace(measured(0.0, 0.0), silent=16), Loop(learning_rate=0.1))
-    assert found.verdict == "no signal"
-    assert str(found).startswith("no signal: none of 16 groups has a gradient")
-    assert "threshold" not in str(found)
+    unmeasured = margin(replace(measured(0.0, 0.0), silent=16), Loop(learning_rate=0.1))
+    assert unmeasured.verdict == "no signal"
+    assert str(unmeasured).startswith("no signal: none of 16 groups has a gradient")
+    assert "threshold" not in str(unmeasured)
     assert margin(replace(measured(0.0, 1.0), silent=15), Loop(learning_rate=0.1)).verdict == "stable"
 
 

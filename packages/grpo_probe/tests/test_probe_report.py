@@ -64,11 +64,11 @@ def test_a_report_that_cannot_be_written_leaves_training_as_it_was(tmp_path, pla
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(probe_report.page, "write", broken)
-    found, said = trained(tmp_path, method="forward")
-    rest = [{key: one for key, one in row.items() if not key.startswith("probe/")} for row in found[2]]
-    assert (found[0], found[1], rest, *found[3:]) == plain
-    assert sum(line.startswith("no report is written any more, ") for line in said) == 1
-    assert sum("along the update K = " in line for line in said) == 4
+    weights, lines = trained(tmp_path, method="forward")
+    rest = [{key: one for key, one in row.items() if not key.startswith("probe/")} for row in weights[2]]
+    assert (weights[0], weights[1], rest, *weights[3:]) == plain
+    assert sum(line.startswith("no report is written any more, ") for line in lines) == 1
+    assert sum("along the update K = " in line for line in lines) == 4
     assert not (tmp_path / PAGE).exists()
 
 

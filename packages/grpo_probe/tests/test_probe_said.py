@@ -45,26 +45,26 @@ def test_the_same_prompts_where_they_are_asked_for(tmp_path):
 
 
 def lines(folder, **settings):
-    told = []
+    printed = []
     trainer = client.trainer(folder, group_size=4, max_steps=4, **settings)
-    trainer.add_callback(TrlProbe(trainer, prompts=4, products=2, every=2, show=told.append, strict=True))
+    trainer.add_callback(TrlProbe(trainer, prompts=4, products=2, every=2, show=printed.append, strict=True))
     trainer.train()
-    assert len(told) == 2
-    return told, [row["grad_norm"] for row in trainer.state.log_history if "grad_norm" in row]
+    assert len(printed) == 2
+    return printed, [row["grad_norm"] for row in trainer.state.log_history if "grad_norm" in row]
 
 
-@pytest.mark.parametrize(("most", "said"), [(1e-3, True), (1e3, False), (0.0, False)])
-def test_clipping_is_told_where_it_acts(tmp_path, most, said):
-    told, norms = lines(tmp_path, max_grad_norm=most)
-    assert (min(norms) > most > 0) == said
-    assert all(("the last gradient was clipped to norm 0.001" in line) == said for line in told)
-    assert all("clipped" in line for line in told) == said
+@pytest.mark.parametrize(("most", "expected"), [(1e-3, True), (1e3, False), (0.0, False)])
+def test_clipping_is_told_where_it_acts(tmp_path, most, expected):
+    printed, norms = lines(tmp_path, max_grad_norm=most)
+    assert (min(norms) > most > 0) == expected
+    assert all(("the last gradient was clipped to norm 0.001" in line) == expected for line in printed)
+    assert all("clipped" in line for line in printed) == expected
 
 
 def test_a_margin_at_the_peak_is_of_the_peaks_rate(tmp_path):
     trainer = client.trainer(tmp_path, max_steps=2, warmup_steps=10, lr_scheduler_type="constant_with_warmup")
     trainer.train()
-    found = TrlProbe(trainer, prompts=4).measure()
-    assert found.loop.learning_rate == pytest.approx(0.02)
-    assert found.peak.loop.learning_rate == pytest.approx(0.1)
-    assert found.peak.product == pytest.approx(5 * found.product)
+    margin = TrlProbe(trainer, prompts=4).measure()
+    assert margin.loop.learning_rate == pytest.approx(0.02)
+    assert margin.peak.loop.learning_rate == pytest.approx(0.1)
+    assert margin.peak.product == pytest.approx(5 * margin.product)

@@ -52,19 +52,19 @@ def quadratic(scale=None, decay=None):
 
 
 def test_on_a_quadratic_critical_sharpness_is_the_rayleigh_quotient():
-    found, g, h = quadratic()
-    assert found.fresh == pytest.approx(g @ h @ g / (g @ g), rel=1e-5)
-    assert found.critical == pytest.approx(found.fresh, rel=1e-5)
-    assert found.stale == pytest.approx(0, abs=1e-6)
+    stiffness, g, h = quadratic()
+    assert stiffness.fresh == pytest.approx(g @ h @ g / (g @ g), rel=1e-5)
+    assert stiffness.critical == pytest.approx(stiffness.fresh, rel=1e-5)
+    assert stiffness.stale == pytest.approx(0, abs=1e-6)
 
 
 def test_the_optimisers_factors_and_decay_are_in_it():
     """d = scale g; the search of eta_c knows no decay, the fresh share does."""
     scale = np.array([0.5, 2.0, 1.0])
-    found, g, h = quadratic([torch.tensor(scale)], [0.7])
+    stiffness, g, h = quadratic([torch.tensor(scale)], [0.7])
     d = scale * g
-    assert found.fresh == pytest.approx(d @ h @ d / (d @ g) + 0.7, rel=1e-5)
-    assert found.critical == pytest.approx(d @ h @ d / (d @ g), rel=1e-5)
+    assert stiffness.fresh == pytest.approx(d @ h @ d / (d @ g) + 0.7, rel=1e-5)
+    assert stiffness.critical == pytest.approx(d @ h @ d / (d @ g), rel=1e-5)
 
 
 @pytest.mark.parametrize("start", [0.05, 0.9, 20.0])
@@ -77,12 +77,12 @@ def test_the_search_ends_at_the_rate_where_the_loss_is_as_before(start):
 @pytest.mark.parametrize("name", NAMES)
 def test_shares_along_the_update_are_those_of_the_dense_jacobian(cases, name):
     case = cases(name)
-    found = forward(case.trainer, case.groups)
+    stiffness = forward(case.trainer, case.groups)
     fresh, stale = along(case.truth)
-    assert found.fresh == pytest.approx(fresh, rel=0.02)
-    assert found.stale == pytest.approx(stale, abs=0.02 * (abs(fresh) + abs(stale)))
-    assert found.value == pytest.approx(found.fresh + found.stale)
-    assert found.passes < 10
+    assert stiffness.fresh == pytest.approx(fresh, rel=0.02)
+    assert stiffness.stale == pytest.approx(stale, abs=0.02 * (abs(fresh) + abs(stale)))
+    assert stiffness.value == pytest.approx(stiffness.fresh + stiffness.stale)
+    assert stiffness.passes < 10
 
 
 def test_planted_a_measurement_that_forgets_the_sampling_law_misses(cases, monkeypatch):
@@ -129,9 +129,9 @@ def test_near_a_fixed_point_critical_sharpness_is_the_fresh_share(tmp_path):
             one += 0.003 * torch.randn(one.shape, generator=generator)
     settings = {"beta": 0.3, "group_size": SIZE, "num_iterations": 2, "rewards": lambda row, **rest: [0.7] * len(row)}
     trainer = client.trainer(tmp_path, policy=policy, reference=client.model(width=8), **settings)
-    found = forward(trainer, enumerated(trainer))
-    assert found.silent == 0
-    assert found.critical == pytest.approx(found.fresh, rel=0.1)
+    stiffness = forward(trainer, enumerated(trainer))
+    assert stiffness.silent == 0
+    assert stiffness.critical == pytest.approx(stiffness.fresh, rel=0.1)
 
 
 def test_adams_factors_are_the_optimisers(tmp_path):
@@ -143,21 +143,23 @@ def test_adams_factors_are_the_optimisers(tmp_path):
     seen = torch.cat([one.reshape(-1) for one in update.seen]).numpy()
     factor = torch.cat([one.reshape(-1) for one in update.scale]).double().numpy()
     factor = np.where(np.abs(dense.update) < seen, factor, 0.0)
-    found = forward(trainer, enumerated(trainer))
-    assert found.left_out > 0
-    assert (found.fresh, found.stale) == pytest.approx(along(dense, factor), rel=0.05, abs=1e-3 * abs(found.value))
+    stiffness = forward(trainer, enumerated(trainer))
+    assert stiffness.left_out > 0
+    assert (stiffness.fresh, stiffness.stale) == pytest.approx(
+        along(dense, factor), rel=0.05, abs=1e-3 * abs(stiffness.value)
+    )
 
 
 def test_adapters_alone_are_moved(tmp_path):
     trainer = client.trainer(tmp_path, policy=lora(client.model(seed=3, width=8)), group_size=SIZE, num_iterations=2)
     dense = truth.truth(trainer.model, client.model(width=8), SIZE, 0.0, False, False)
-    found = forward(trainer, enumerated(trainer))
-    assert (found.fresh, found.stale) == pytest.approx(along(dense), rel=0.03, abs=1e-4)
+    stiffness = forward(trainer, enumerated(trainer))
+    assert (stiffness.fresh, stiffness.stale) == pytest.approx(along(dense), rel=0.03, abs=1e-4)
 
 
 def test_rounding_to_bfloat16_is_in_the_direction_alone(tmp_path, monkeypatch):
     """Of autocast and of the weights: along one and the same direction they agree with float32."""
-    gradient, first, found, weights = probe_operator.Operator.gradient, [], [], None
+    gradient, first, calls, weights = probe_operator.Operator.gradient, [], [], None
 
     def same(self, weights):
         first.append(gradient(self, weights))
@@ -173,21 +175,21 @@ def test_rounding_to_bfloat16_is_in_the_direction_alone(tmp_path, monkeypatch):
         trainer.train()  # wraps the model for autocast
         groups = enumerated(trainer)
         weights = groups.weights if weights is None else weights  # the client's own are rounded, too
-        found.append(forward(trainer, replace(groups, weights=weights)))
+        calls.append(forward(trainer, replace(groups, weights=weights)))
         assert all(torch.equal(one, was) for one, was in zip(policy.parameters(), bits, strict=True))
-    for one in found[1:]:
-        assert one.fresh == pytest.approx(found[0].fresh, rel=1e-3)
-        assert one.critical == pytest.approx(found[0].critical, rel=1e-3)
+    for one in calls[1:]:
+        assert one.fresh == pytest.approx(calls[0].fresh, rel=1e-3)
+        assert one.critical == pytest.approx(calls[0].critical, rel=1e-3)
     assert float((first[1] - first[0]).norm()) > 1e-3 * float(first[0].norm())
 
 
 @pytest.mark.parametrize("fault", [None, "forward", "moved"])
 def test_training_is_as_it_was_to_the_last_bit(tmp_path, fault):
     """Under gradient checkpointing and momentum; `moved`: it fails while the weights are away."""
-    (plain, _), (found, told) = trained(tmp_path), trained(tmp_path, fault, method="forward")
+    (plain, _), (weights, lines) = trained(tmp_path), trained(tmp_path, fault, method="forward")
     columns = ("probe/stiffness_along", "probe/stiffness_along_std", "probe/sharpness")
-    logged = [row for row in found[2] if columns[0] in row]
-    rest = [{key: one for key, one in row.items() if key not in columns} for row in found[2]]
-    assert (found[0], found[1], rest, *found[3:]) == plain
+    logged = [row for row in weights[2] if columns[0] in row]
+    rest = [{key: one for key, one in row.items() if key not in columns} for row in weights[2]]
+    assert (weights[0], weights[1], rest, *weights[3:]) == plain
     assert bool(logged) == (fault is None)
-    assert all("along the update K = " in line for line in told) == (fault is None)
+    assert all("along the update K = " in line for line in lines) == (fault is None)

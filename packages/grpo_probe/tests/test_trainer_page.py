@@ -17,8 +17,8 @@ PAGE = Path(__file__).resolve().parents[3] / "docs/trainer.md"
 def program(beginning):
     """The one program of the page with this first line."""
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    (found,) = [one for one in blocks if one.startswith(beginning)]
-    return found
+    (block,) = [one for one in blocks if one.startswith(beginning)]
+    return block
 
 
 def test_the_plain_loop_learns_and_says_its_margin(capsys):

@@ -119,8 +119,8 @@ def dense(model, reference, loss, size, **more):
     def expected(present, old):
         drawn = torch.as_tensor(ways) * torch.exp((old * MASK).sum(-1)[sets].sum(-1))
         each = drawn[:, None, None] * applied(loss, present, old, target, drawn, torch.as_tensor(sets), **more)
-        found = torch.zeros_like(present)
-        return found.index_add(0, torch.as_tensor(sets).reshape(-1), each.reshape(-1, each.shape[-1]))
+        total = torch.zeros_like(present)
+        return total.index_add(0, torch.as_tensor(sets).reshape(-1), each.reshape(-1, each.shape[-1]))
 
     at = log.detach()
     by_present, by_old = torch.autograd.functional.jacobian(expected, (at, at))

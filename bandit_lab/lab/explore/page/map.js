@@ -131,10 +131,10 @@
     const words = youngest === oldest ? `age ${oldest}` : `age ${youngest} to ${oldest}`;
     picture.replaceChildren(
       line(`M${place(oldest) - 4},45H${place(youngest) + 4}`, { stroke: "var(--rings)", "stroke-width": 24, "stroke-linecap": "round" }),
-      line(`M350,45H${place(mean)}`, { stroke: "var(--edge)", "stroke-width": 3 }),
+      line(`M350,45H${place(mean) + 8}`, { stroke: "var(--edge)", "stroke-width": 3 }),
       line(`M${place(mean)},45V95H350V58`, {}),
       line("M345,66L350,57L355,66", {}),
-      svg("circle", { cx: place(mean), cy: 45, r: 7, fill: "var(--edge)" }),
+      line(`M${place(mean) - 2},45l14,-8v16z`, { fill: "var(--edge)", stroke: "none" }),
       svg("circle", { cx: 350, cy: 45, r: 9, fill: "var(--ink)" }),
       svg("text", { x: 8, y: 16, style: "fill: var(--edge)" }, `copy that samples: ${words} updates`),
       svg("text", { x: 392, y: 16, "text-anchor": "end" }, "trained policy"),

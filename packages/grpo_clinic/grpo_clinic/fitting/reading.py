@@ -1,7 +1,7 @@
 """What the fitted oscillator says about the training loop: times, damping, and the stiffness behind them.
 
-With time in optimiser steps the delay is tau = gamma/lambda and gamma = (1 - mu)/eta' - lambda lag (+ mu lambda for
-Nesterov), eta' the learning rate of the convention, so that
+With time in optimiser steps the delay is tau = gamma/lambda. With eta' the learning rate of the convention,
+gamma = (1 - mu)/eta' - lambda lag (+ mu lambda for Nesterov), so that
 
     lambda = (1 - mu) / (eta' (tau + lag - mu [Nesterov])).
 

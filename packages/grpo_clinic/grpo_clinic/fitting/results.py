@@ -27,8 +27,8 @@ at most 5 % of them."""
 class FittedNumber:
     """A number with its profile interval; an infinite end means that the curve does not bound it there.
 
-    `standard_error` is half the interval over Student's t, infinite where the curve does not bound the number (a
-    positive one then has 0 or infinity for that end). Those of the noise (sigma, rho) are asymptotic.
+    `standard_error` is half the interval over Student's t, infinite where the curve does not bound the number. That end
+    of a positive number is then 0 or infinity. Those of the noise (sigma, rho) are asymptotic.
     """
 
     value: float
@@ -48,7 +48,7 @@ class LawFit:
     """One law on one curve.
 
     `parameters` by name: plateau, amplitude, initial (value at the first step), delay, damping_ratio, start, speed as
-    the law has them, `tau_95` (steps to 95 % of the gain still ahead at the first step), and the noise `sigma`, `rho`.
+    the law has them. Then `tau_95`, steps to 95 % of the gain still ahead at the first step; noise: `sigma`, `rho`.
     `status` is `ok`, or says what is not identifiable from this curve.
     """
 

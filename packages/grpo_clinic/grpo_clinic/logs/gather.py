@@ -93,7 +93,7 @@ def _check_there(key: str, path: str) -> None:
 
 
 def _pasted(settings: LogSettings) -> list[Log]:
-    """What stands on standard input, up to its end."""
+    """The text on standard input, up to its end."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "pasted"
         path.write_bytes(sys.stdin.buffer.read(limits.MAX_PIPED_BYTES))
@@ -114,13 +114,13 @@ def _from_entry(entry: IndexEntry, settings: LogSettings) -> Log:
         curves = [replace(curves[-1], notes=(*curves[-1].notes, f"the last of {len(curves)} runs in one file"))]
     if len(curves) != 1:
         several = f"{entry.path}: selector: expected one run, got {len(curves)}"
-        return Log(entry.name, str(entry.path), None, several if curves else skipped[0].reason, **entry.known)
+        return Log(entry.name, str(entry.path), None, several if curves else skipped[0].reason, **entry.settings)
     curve = curves[0]
     if entry.beside or entry.eval_path:  # a run is worth reading without what should lie beside it
         whole, skipped = read_all([entry.path], replace(alone, beside=entry.beside, eval_path=entry.eval_path))
         lost = skipped[0].reason if skipped else f"expected one run, got {len(whole)}"
         curve = whole[0] if len(whole) == 1 else replace(curve, notes=(*curve.notes, f"eval_curve: {lost}"))
-    return _log(entry.name, str(entry.path), curve, settings, entry.known)
+    return _log(entry.name, str(entry.path), curve, settings, entry.settings)
 
 
 def _log(name: str, path: str, curve: Curve, settings: LogSettings, numbers: Mapping[str, Any]) -> Log:

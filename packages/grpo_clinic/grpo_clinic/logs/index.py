@@ -31,7 +31,7 @@ _KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 @dataclass(frozen=True)
 class IndexEntry:
-    """One row: the log, how to read it (`where`, `reward_key`, `run`), further files of the run, and `known`: the
+    """One row: the log, how to read it (`where`, `reward_key`, `run`), further files of the run, and `settings`: the
     trainer's group_size, refresh_interval and learning_rate, None where not known."""
 
     name: str
@@ -39,7 +39,7 @@ class IndexEntry:
     reading: Mapping[str, Any]
     eval_path: Path | None
     beside: tuple[Path, ...]
-    known: Mapping[str, Any]
+    settings: Mapping[str, Any]
 
 
 def read_index(path: str) -> list[IndexEntry]:

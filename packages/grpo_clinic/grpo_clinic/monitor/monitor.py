@@ -58,6 +58,11 @@ class Monitor:
 
     Raises:
         ValueError: for numbers out of range.
+
+    Example:
+        >>> monitor = Monitor()
+        >>> [alarm.failure for step in range(5) for alarm in monitor.update(step, reward=float("nan"))]
+        ['diverging']
     """
 
     def __init__(
@@ -185,7 +190,7 @@ class Monitor:
         return new
 
     def _proven(self, curve: Curve) -> list[Alarm]:
-        """What the first rows prove: a level that is beyond its limit in every one of them."""
+        """Findings of the first rows: a level that is beyond its limit in every one of them."""
         diagnosis = self._report(curve, self._limits)
         proven = {name for name in diagnosis.harms if name in spending.PROVEN}
         if not (curve.scale.high == 1 and np.all(curve.reward >= 1)):  # a hard start is silent, too
@@ -229,7 +234,7 @@ class Monitor:
         return new
 
     def curve(self) -> Curve | None:
-        """What is kept of the run as a curve, the reward on its block means; None before there is any reward."""
+        """The stored run as a curve, the reward on its block means; None before there is any reward."""
         if "reward" not in self._held or not self._held["reward"].size:
             return None
         series = {role: held.series(self._keys[role]) for role, held in self._held.items()}

@@ -311,6 +311,6 @@ def candidates(role: str, keys: list[str], framework: str = "") -> list[tuple[st
     return list(by_key.items())
 
 
-def known(key: str) -> bool:
+def is_known(key: str) -> bool:
     """Whether any trainer is known to use this name."""
     return any(_matches(alias.key, key) for alias in TABLE)

@@ -24,8 +24,8 @@ MOST = 2000
 def _stride(value: Floats) -> int:
     """Rows per tread of the staircase `value` [n]; 1 if it is none.
 
-    Chance repeats of an honest series put the changes at k, 2k, 3k, ... with probability about k^-changes, so at
-    least five changes are asked for and all but 2 % of the distances must be multiples of the commonest one.
+    Chance repeats of an honest series put the changes at k, 2k, 3k, ... with probability about k^-changes. So at
+    least five changes are asked for, and all but 2 % of the distances must be multiples of the commonest one.
     """
     changes = np.flatnonzero(value[1:] != value[:-1]) + 1
     if changes.size < _FEWEST_CHANGES:
@@ -74,7 +74,7 @@ def series_of(step: Floats, value: Floats, rows: RowMask, key: str, *, thin: boo
 
 
 def unit_of(step_key: str, framework: str, options: ReadOptions) -> StepUnit:
-    """What one step of the log is: as told, as the step key's name says, or as the trainer documents."""
+    """The unit of one step: as given, as the step key's name says, or as the trainer documents."""
     if options.step_unit is not None:
         return cast(StepUnit, UNITS[options.step_unit])
     named = aliases.KEY_UNIT.get(aliases.canonical(step_key))

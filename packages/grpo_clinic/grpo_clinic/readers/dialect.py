@@ -13,7 +13,7 @@ _ANYWAY = frozenset({"loss", "train_loss", "train_runtime", "eval_loss", "eval_r
 
 @lru_cache(maxsize=2**15)
 def _is_metric(key: str) -> bool:
-    return aliases.canonical(key) in _ANYWAY or aliases.known(key)
+    return aliases.canonical(key) in _ANYWAY or aliases.is_known(key)
 
 
 @lru_cache(maxsize=2**15)
@@ -36,7 +36,7 @@ def with_stated_step(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 class LineRows:
-    """How one trainer prints: `feed` sees every line once, in order, colour codes removed, and keeps what it knows.
+    """One console format: `feed` sees every line once, in order, colour codes removed, and keeps what it knows.
 
     Nothing may raise on odd text, no regular expression may backtrack without bound, and no text is ever evaluated.
     `worth` says what a row with a reward counts where several dialects find some.
@@ -57,7 +57,7 @@ class LineRows:
         """The text ends here."""
 
     def parsed(self) -> Parsed:
-        """What was recognised."""
+        """The recognised rows."""
         return Parsed(self.kind, {"": self.table}, framework=self.framework)
 
     def _is_row(self, row: Mapping[str, object]) -> bool:

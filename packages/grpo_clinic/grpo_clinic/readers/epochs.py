@@ -22,8 +22,8 @@ _MOST = 50_000
 
 @dataclass(frozen=True)
 class _DataOrder:
-    """Result of the test: its `p_value`, `share` of the variance about the running mean that repeats, the
-    `autocorrelation` of that variance at one epoch, and the `pattern` at every point [n], which sums to nearly nothing
+    """Result of the test: its `p_value`, and `share` of the variance about the running mean that repeats. Then the
+    `autocorrelation` of that variance at one epoch, and the `pattern` at every point [n]. It sums to nearly nothing
     over an epoch."""
 
     p_value: float

@@ -36,6 +36,11 @@ def read(path: str | Path, **options: Any) -> list[Curve]:
 
     Raises ValueError, one line that names the file, for anything that cannot be read, whatever the reason. Nothing is
     unpickled or evaluated; sizes are bounded as `limits` says.
+
+    Example:
+      >>> _ = Path("run.csv").write_text("step,reward" + chr(10) + "0,0.1" + chr(10) + "1,0.3")
+      >>> read("run.csv")[0].reward.tolist()
+      [0.1, 0.3]
     """
     curves, skipped = read_all([path], ReadOptions(**options))
     if not curves:

@@ -74,7 +74,7 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
 
 
 def _without_reward(name: str, source: str, parsed: Parsed, view: View) -> Curve:
-    """What a log without a reward holds beside it: its reward is an empty series."""
+    """The other series of a log without a reward: its reward is an empty series."""
     view.count_steps(view.pool)
     view.held_out = ~view.pool
     others, lost = _others(view), view.lost_gradient()

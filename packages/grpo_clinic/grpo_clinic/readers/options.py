@@ -12,7 +12,7 @@ UNITS = {"optimiser_step": "optimiser step", "rollout_cycle": "rollout cycle"}
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How logs are read.
+    """Options of reading a log.
 
     reward_key     column to read as the reward; by default the trainer's known names
     step_key       column to read as the step

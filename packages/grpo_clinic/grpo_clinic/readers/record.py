@@ -76,7 +76,7 @@ class RewardScale:
 
     @property
     def text(self) -> str:
-        """How much the two numbers can be trusted."""
+        """A remark on how far the two numbers can be trusted."""
         origin = "given" if self.given else "estimated from the log; the true range may be wider"
         return f"reward scale {self.low:g} to {self.high:g} ({origin})"
 
@@ -125,7 +125,7 @@ class Curve:
 
     @property
     def leading(self) -> Series:
-        """What the run's steps are read off: its reward, or the first quantity of a log without one."""
+        """The series that gives the run's steps: its reward, or the first quantity of a log without one."""
         return self.reward_series if self.reward.size else next(iter(self.series.values()))
 
     @property
@@ -153,8 +153,8 @@ class Curve:
     def in_unit(self, unit: str, refresh_interval: float | None = None) -> "Curve":
         """The same run with steps counted in `unit`, one rollout cycle being `refresh_interval` optimiser steps.
 
-        Raises ValueError if the unit of the log is unknown, or if a conversion is needed and no refresh interval
-        (K_ref of the trainer, optimiser steps per refresh, >= 1) is given.
+        Raises ValueError if the unit of the log is unknown. Also if a conversion needs the refresh interval (optimiser
+        steps per refresh, >= 1) and none is given.
         """
         _checks.choice("step_unit", unit, STEP_UNITS[:2])
         if unit == self.step_unit:

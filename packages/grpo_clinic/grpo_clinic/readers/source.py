@@ -121,7 +121,7 @@ class Lines:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out, in words."""
+        """A sentence for each part that was left out."""
         notes = []
         if self.skipped:
             notes.append(f"{self.skipped} lines of more than {limits.MAX_LINE} characters skipped")

@@ -1,10 +1,10 @@
 """The step of console rows that do not say it.
 
-TRL prints a dictionary per log event, without the step, and the progress bars around it are out of order because
-the two streams are buffered apart. What is left, best first: a `step` in the row; a linear learning rate, whose
-differences are whole multiples of the one that belongs to one logging interval, so that even lost rows are noticed,
-and whose distance to zero against the steps in all gives the interval; the number of rows against the last step that a
-progress bar showed; the row's number, said to be just that.
+TRL prints a dictionary per log event, without the step. The progress bars around it are out of order because the two
+streams are buffered apart. What is left, best first: a `step` in the row; a linear learning rate; the number of rows
+against the last step that a progress bar showed; the row's number, reported as just that. Differences of the rate are
+whole multiples of that of one logging interval, so that even lost rows are noticed. Its distance to zero against the
+steps in all gives the interval.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from grpo_clinic.readers.table import LogTable
 
 @dataclass
 class Clues:
-    """What the text around the rows tells: progress bars (last value per total), stated total, damaged rows."""
+    """Clues in the text around the rows: progress bars (last value per total), stated total, damaged rows."""
 
     damaged: int = 0
     stated_total: int = 0

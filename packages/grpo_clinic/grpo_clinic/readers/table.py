@@ -26,11 +26,11 @@ RUN_KEYS = ("run_name", "run_id", "run", "experiment_name", "experiment", "exp_n
 
 
 class LogTable:
-    """Rows of named numbers and short texts; `add` drops what is neither. kept: what the tables of one file hold."""
+    """Rows of named numbers and short texts; `add` drops what is neither. totals: what the tables of one file hold."""
 
-    def __init__(self, kept: Counter[str] | None = None) -> None:
+    def __init__(self, totals: Counter[str] | None = None) -> None:
         self.rows = 0
-        self._kept: Counter[str] = Counter() if kept is None else kept
+        self._totals: Counter[str] = Counter() if totals is None else totals
         self._numbers: dict[str, tuple[array, Any]] = {}
         self._words: dict[str, tuple[array, Any]] = {}
 
@@ -38,11 +38,11 @@ class LogTable:
         """Append one row; nested dictionaries are flattened with dots, wrappers such as `data` without."""
         for key, value in _flat(row, "", 0):
             if (number := scalars.parse(value)) is not None:
-                _room(self._kept["cells"] < limits.MAX_CELLS, f"at most {limits.MAX_CELLS} numbers in one log")
-                self._kept["cells"] += self._put(self._numbers, key, number)
-            elif isinstance(value, bool | str) and self._kept["texts"] < limits.MAX_TEXTS:
+                _room(self._totals["cells"] < limits.MAX_CELLS, f"at most {limits.MAX_CELLS} numbers in one log")
+                self._totals["cells"] += self._put(self._numbers, key, number)
+            elif isinstance(value, bool | str) and self._totals["texts"] < limits.MAX_TEXTS:
                 word = str(value).lower() if isinstance(value, bool) else value
-                self._kept["texts"] += self._put(self._words, key, word) if len(word) <= limits.MAX_KEY else 0
+                self._totals["texts"] += self._put(self._words, key, word) if len(word) <= limits.MAX_KEY else 0
         self.rows += 1
 
     def _put(self, store: dict[str, tuple[array, Any]], key: str, value: object) -> int:
@@ -50,9 +50,9 @@ class LogTable:
         if key not in store:
             _room(len(store) < limits.MAX_KEYS, f"at most {limits.MAX_KEYS} different column names")
             most = f"at most {limits.MAX_COLUMNS} columns in all runs of a log"
-            _room(self._kept["columns"] < limits.MAX_COLUMNS, most)
+            _room(self._totals["columns"] < limits.MAX_COLUMNS, most)
             store[key] = (array("q"), array("d") if store is self._numbers else [])
-            self._kept["columns"] += 1
+            self._totals["columns"] += 1
         rows, values = store[key]
         if rows and rows[-1] == self.rows:
             values[-1] = value
@@ -100,7 +100,7 @@ class LogTable:
 
     def part(self, first: int, last: int) -> "LogTable":
         """A copy of the rows from `first` up to `last`, which is not among them."""
-        fresh = LogTable(self._kept)
+        fresh = LogTable(self._totals)
         fresh.rows = last - first
         for store, own in ((self._numbers, fresh._numbers), (self._words, fresh._words)):
             for key, (rows, values) in store.items():
@@ -120,7 +120,7 @@ class LogTable:
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a reader hands over: one table per run, the format's name and what it had to say."""
+    """The result of a reader: one table per run, the format's name, and notes."""
 
     format: str
     tables: dict[str, LogTable]
@@ -149,7 +149,7 @@ class RunTables:
 
     def __init__(self) -> None:
         self._tables: dict[str, LogTable] = {}
-        self._kept: Counter[str] = Counter()
+        self._totals: Counter[str] = Counter()
 
     def add(self, row: Mapping[str, object]) -> None:
         """Put one row into the table of its run."""
@@ -160,7 +160,7 @@ class RunTables:
         run = visible(run)
         if run not in self._tables:
             _room(len(self._tables) < limits.MAX_RUNS, f"at most {limits.MAX_RUNS} runs in one log")
-            self._tables[run] = LogTable(self._kept)
+            self._tables[run] = LogTable(self._totals)
         return self._tables[run]
 
     def done(self) -> dict[str, LogTable]:

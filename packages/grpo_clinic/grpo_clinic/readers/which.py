@@ -30,7 +30,7 @@ _EVAL_WORDS = frozenset({"eval", "evaluation", "val", "valid", "validation", "te
 
 
 def near(key: str, keys: Sequence[str]) -> str:
-    """What the log has instead of `key`: its names, first those that look like it, and how many more there are."""
+    """The log's names in place of `key`: first those that look like it, and how many more there are."""
     if not keys:
         return "the log has no numeric column"
     close = difflib.get_close_matches(key, keys, 5, 0.4)

@@ -1,7 +1,7 @@
 """A trainer's configuration as flat `dotted key -> value`, from a file that is not trusted.
 
 YAML or JSON. Nothing is executed, nothing is unpickled: YAML comes in as text and containers only (no tags, no numbers,
-no dates), size, depth and number of values are bounded, so that aliases cannot multiply.
+no dates). Size, depth and number of values are bounded, so that aliases cannot multiply.
 """
 
 import contextlib

@@ -34,7 +34,7 @@ TRAINERS = (TRL, VERL, _ANY)
 
 
 def recipe_of(path: str) -> Recipe:
-    """What a configuration says, in the words of the trainer most of whose own keys it has.
+    """The recipe of a configuration, read as that of the trainer most of whose own keys it has.
 
     Raises ValueError for one that is of no known trainer, and for values that cannot be.
     """
@@ -50,7 +50,7 @@ def recipe_of(path: str) -> Recipe:
 
 
 def recipe_in_log(values: Mapping[str, Any], framework: str) -> Recipe:
-    """What the settings in a log of this trainer say: nothing of them where they make no sense."""
+    """The recipe of the settings in a log of this trainer; empty where they make no sense."""
     trainer = next((one for one in TRAINERS if one.name == framework), _ANY)
     try:
         return _of_settings(Settings(trainer, values, in_log=True, further=_OWN_KEYS)) if values else Recipe()
@@ -59,7 +59,7 @@ def recipe_in_log(values: Mapping[str, Any], framework: str) -> Recipe:
 
 
 def _of_settings(look: Settings) -> Recipe:
-    """What these settings mean. Raises ValueError for values that cannot be."""
+    """The recipe of these settings. Raises ValueError for impossible values."""
     trainer = look.trainer
     size = look.number("group_size") if look.given("group_size") or not look.in_log else None
     block, bound = trainer.block(look), look.given("max_staleness")

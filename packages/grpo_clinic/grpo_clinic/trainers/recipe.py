@@ -31,7 +31,7 @@ class Trap:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is known of a run; None where nobody says it.
+    """The settings of a run; None where not stated.
 
     `interval`: updates per batch of rollouts. `age_bound`: largest age allowed [updates], under the name `age_key`.
     """
@@ -44,7 +44,7 @@ class Recipe:
     traps: tuple[Trap, ...] = ()
 
     def without_baseline(self, size: int | None) -> str:
-        """That an advantage has no group to compare with, in words; nothing where it has, or where nobody knows."""
+        """A sentence if the group size is 1; empty if there is a group or it is unknown."""
         if self.trainer == OWN:
             return "one answer per prompt: there is no group to compare it with" if size == 1 else ""
         return next((trap.text for trap in self.traps if trap.name == "no_baseline"), "")
@@ -67,7 +67,7 @@ class Trainer:
     step_unit: str = ""
 
     def marked(self, values: Mapping[str, Any]) -> int:
-        """How many of its own keys a configuration has."""
+        """Number of its own keys in a configuration."""
         return sum(any(_ends(key, name) for key in values) for name in self.marks)
 
 
@@ -91,7 +91,7 @@ class Settings:
         return None
 
     def value(self, quantity: str) -> Any:
-        """What is given, else the default, else None."""
+        """The given value, else the default, else None."""
         given, own = self.given(quantity), self.trainer.keys.get(quantity)
         return given[1] if given else own.default if own else None
 

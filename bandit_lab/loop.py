@@ -173,16 +173,14 @@ def _response(rule: Any, horizon: int, interval: Any) -> Any:
 
 
 @partial(_quickly, static_argnames=("rule", "horizon"))
-def _slopes(rule: Any, horizon: int, steps: Any, interval: Any) -> Any:
-    """Matrices [T, 1 + S, 1 + S] at these steps [T], and noise [T]."""
-    start, back = _floats(rule.init(jnp.zeros(1), horizon))
+def _steps(rule: Any, horizon: int, steps: Any, interval: Any) -> Any:
+    """Matrices [T, 1 + S, 1 + S] at these steps [T], and noise [T]: a component of parameters for each column."""
+    columns = np.eye(1 + _floats(rule.init(jnp.zeros(1), horizon))[0].size)
+    back = _floats(rule.init(jnp.zeros(len(columns)), horizon))[1]
 
     def one(step: Any) -> Any:
-        def moved(v: Any) -> Any:
-            acting, after, noise = _acting(rule, back(v[1:]), v[:1], step, interval)
-            return jnp.concatenate([acting, _floats(after)[0]]), noise
-
-        return jax.jacfwd(moved, has_aux=True)(jnp.zeros(1 + start.size))
+        acting, after, noise = _acting(rule, back(columns[1:].ravel()), columns[0], step, interval)
+        return jnp.vstack([acting, _floats(after)[0].reshape(-1, len(columns))]), noise
 
     return jax.vmap(one)(steps)
 
@@ -198,7 +196,7 @@ def _rule_of(rule: Any, interval: float, horizon: int) -> LinearRule:
         if not np.any(left):
             return LinearRule.of_ages(np.trim_zeros(seen, "b") if np.any(seen) else seen[:1], float(noise[-1]))
     steps = np.arange(2 if blocks else period)
-    matrices, noise = (np.array(part) for part in _slopes(rule, horizon, steps, typed))
+    matrices, noise = (np.array(part) for part in _steps(rule, horizon, steps, typed))
     if blocks:
         runs = ((matrices[0], 1), (matrices[1], period - 1))[: 1 + (period > 1)]
         return LinearRule(runs, None, (noise[0], *noise[1:].repeat(period - 1)))
@@ -331,7 +329,8 @@ class Loop:
 
     fresh, stale: [R, R] minus the derivatives of the mean gradient by the current and by the acting policy, reward per
     logit^2. interval: N, steps. blocks: whether a batch can be reused within a period. given_ages: whether the rule has
-    a distribution of ages in whole steps, a mean and a largest, not one interval.
+    a distribution of ages in whole steps, a mean and a largest, not one interval. draws: how many of the ages every
+    update draws, where they are not averaged.
     """
 
     fresh: np.ndarray
@@ -341,6 +340,7 @@ class Loop:
     interval: float
     blocks: bool = False
     given_ages: bool = False
+    draws: int | None = None
 
     @cached_property
     def spectrum(self) -> np.ndarray:
@@ -613,31 +613,26 @@ class Loop:
                 return RateCrossing(float(high))
         return RateCrossing(None, None, Reason.NO_RINGING)
 
-    def mean_square(self, draws: int) -> RateCrossing:
-        """The learning rate at which the mean square stops decaying, where every update draws that many of the ages.
+    @property
+    def mean_square(self) -> RateCrossing:
+        """The learning rate at which the mean square stops decaying, where every update has `draws` of the ages.
 
         The second moment feeds back through one direction: with T the response of x to an error of what acts, it is
         where the mean of |T|^2 (1 - |Q|^2) over the unit circle is the number of draws. The least over the modes.
         """
         if not all(mode._leads for mode in self.modes) or np.iscomplexobj(self.spectrum):
             return RateCrossing(None, None, Reason.NOT_STALE)
-        assert self.rule.shares is not None
-        if np.count_nonzero(self.rule.shares) == 1:
-            return self.threshold
-        return self._first(lambda mode: mode._mean_square(draws))
+        return self._first(lambda mode: mode._mean_square())
 
-    def _mean_square(self, draws: int) -> RateCrossing:
-        top = self.threshold.value
-        if not top:
-            return self.threshold
-        low = high = top / 2
-        while self._fed_back(low) > draws:  # it rises with the rate, and is without bound at the averaged threshold
-            low, high = low / 2, low
-        while self._fed_back(high) < draws:
-            low, high = high, (high + top) / 2
-            if high > top * (1 - 1e-9):  # nothing is drawn in the mode that crosses
-                return RateCrossing(top)
-        return RateCrossing(root(lambda rate: self._fed_back(rate) / draws - 1, low, high, 1e-13))
+    def _mean_square(self) -> RateCrossing:
+        assert self.draws is not None
+        draws, top = self.draws, self.threshold.value
+        high = 0.5 * (top or 0.0)
+        while self._fed_back(high) < draws:  # it rises with the rate, without bound at the averaged threshold
+            high = 0.5 * (high + (top or 0.0))
+            if not top or high > top * (1 - 1e-9):  # nothing is drawn in the mode that crosses
+                return self.threshold
+        return RateCrossing(root(lambda rate: self._fed_back(rate) / draws - 1, 1e-9 * high, high, 1e-13))
 
     def _fed_back(self, rate: float) -> float:
         """The mean over the circle, with twice as many angles until it stands still; of one mode."""
@@ -752,10 +747,10 @@ def spectrum(matrix: np.ndarray) -> np.ndarray:
 def loop_of(
     learner: Learner, fresh: np.ndarray, stale: np.ndarray, momentum: float, interval: float
 ) -> tuple[Loop | None, str | None]:
-    """The loop of a learner's rule and optimiser, or None and why: drawn ages, an optimiser that is not linear.
+    """(the loop of a learner's rule and optimiser, None), or (None, why there is none).
 
-    Ages that are drawn have the loop of their average by `drawn_loop_of`. Raises ValueError for an interval that the
-    rule cannot have.
+    Ages that are drawn have the loop of their average, and a reason: its multipliers are not theirs. Raises ValueError
+    for an interval that the rule cannot have.
 
     Example:
       >>> from bandit_lab.bandits import two_arm
@@ -764,35 +759,26 @@ def loop_of(
       (0.25, 'flip', 0.125)
     """
     rule: Any = learner.staleness
-    if (reason := no_loop(learner, interval)) is not None:
-        return None, reason
-    horizon = max(learner.horizon, rule.horizon_for(interval))
-    linear_rule, optimizer = _rule_of(rule, interval, horizon), response_of(learner.optimizer, momentum)
-    assert optimizer is not None
+    reason, draws = no_loop(learner, interval), None
+    if reason is Reason.DRAWN and rule.averaged is not None:
+        rule, draws = rule.averaged()
+    optimizer = response_of(learner.optimizer, momentum)
+    if optimizer is None or (reason and draws is None):
+        return None, reason or Reason.NOT_LINEAR
+    linear_rule = _rule_of(rule, interval, max(learner.horizon, rule.horizon_for(interval)))
     given_ages = rule.whole_interval and rule.averages
-    return Loop(fresh, stale, linear_rule, optimizer, interval, rule.block_synchronous, given_ages), None
+    loop = Loop(fresh, stale, linear_rule, optimizer, interval, rule.block_synchronous, given_ages, draws)
+    return loop, reason
 
 
 def no_loop(learner: Learner, interval: float) -> str | None:
-    """Why a learner has no loop, or None."""
+    """Why a learner has no loop, or none whose multipliers are its own; else None."""
     rule: Any = learner.staleness
     try:
         rule.period(interval)
     except ValueError as error:
         return Reason.DRAWN if rule.drawn else str(error)
     return Reason.NOT_LINEAR if response_of(learner.optimizer, 0.5) is None else None
-
-
-def drawn_loop_of(
-    learner: Learner, fresh: np.ndarray, stale: np.ndarray, momentum: float, interval: float
-) -> tuple[Loop, int] | None:
-    """(the loop of the average over ages that are drawn, how many are drawn an update); None where none are."""
-    averaged = learner.staleness.averaged
-    if averaged is None:
-        return None
-    rule, draws = averaged()
-    loop, _ = loop_of(replace(learner, staleness=rule), fresh, stale, momentum, interval)
-    return None if loop is None else (loop, draws)
 
 
 class UnstableIntervals(NamedTuple):
@@ -818,11 +804,11 @@ def unstable_intervals(
         return UnstableIntervals(None, None, Reason.NOT_SEARCHED)
     if rule.block_synchronous:
         loop, reason = loop_of(learner, fresh, stale, momentum, 2)
-        if loop is None:
+        if loop is None or reason:
             return UnstableIntervals(None, None, reason)
         return UnstableIntervals(_ranges(_unstable_blocks(loop, rate), 1), SEARCHED)
     loop, reason = loop_of(learner, fresh, stale, momentum, max(first, 1))
-    if loop is None or loop.rule.shares is None or rule.period(COUNTED) != 1:
+    if loop is None or reason or loop.rule.shares is None or rule.period(COUNTED) != 1:
         return UnstableIntervals(None, None, reason or Reason.NOT_SEARCHED)
 
     def at(interval: int, largest: int) -> Loop:

@@ -18,7 +18,7 @@ from settings import cells, own
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS, OPTIMIZERS, SAMPLERS, STALENESS, Lag, Learner, MixedAges, Optimizer
-from bandit_lab.loop import LARGEST_MAP, Reason, drawn_loop_of, loop_of, response_of, unstable_intervals
+from bandit_lab.loop import LARGEST_MAP, Reason, loop_of, response_of, unstable_intervals
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate
 from bandit_lab.simulation import check_drift
 from bandit_lab.theory.fluctuation import correlation
@@ -231,9 +231,9 @@ def test_the_mean_square_of_drawn_ages_is_that_of_the_kronecker_square(draws_mad
     """The moment operator sum_k q_k A_k S A_k^T of one draw, written out; several draws by the theory's integral."""
     shares = (0.2, 0.3, 0.5)
     subject = Learner(two_arm(), staleness=STALENESS.build("ages", {"weights": list(shares), "draws": draws_made}))
-    loop, number = drawn_loop_of(subject, np.zeros((1, 1)), np.ones((1, 1)), momentum, 1)
-    assert number == draws_made
-    mean_square = loop.mean_square(number).value
+    loop, _ = loop_of(subject, np.zeros((1, 1)), np.ones((1, 1)), momentum, 1)
+    assert loop.draws == draws_made
+    mean_square = loop.mean_square.value
     assert mean_square == pytest.approx(theory.drawn_ages_threshold(shares, momentum, draws_made), rel=1e-10)
     if draws_made == 1:
         square = np.zeros((16, 16))
@@ -362,7 +362,7 @@ def test_what_cannot_be_said_has_its_reason():
     turning, _ = loop_of(learner_of("lag", "sgd"), np.zeros((2, 2)), np.array([[1.0, 0.5], [-0.5, 1.0]]), 0.5, 2)
     assert turning.onset == (0.0, "neimark_sacker", Reason.COMPLEX)
     drawn = Learner(two_arm(), staleness=STALENESS["ages"](draws=1))
-    assert loop_of(drawn, nothing, one, 0.5, 2.0) == (None, Reason.DRAWN)
+    assert loop_of(drawn, nothing, one, 0.5, 2.0)[1] is Reason.DRAWN
     long, _ = loop_of(learner_of("lag", "sgd"), nothing, one, 0.5, LARGEST_MAP)
     assert long.multipliers(1e-4) is Reason.TOO_LARGE
     assert long.threshold.value == pytest.approx(theory.exact("lag", LARGEST_MAP, 0.5).kappa, rel=1e-10)

@@ -34,7 +34,7 @@ from bandit_lab.grpo import (
     resampled,
 )
 from bandit_lab.grpo.shift import weighs_groups
-from bandit_lab.loop import Loop, RateCrossing, Reason, drawn_loop_of, loop_of, no_loop, spectrum
+from bandit_lab.loop import Loop, RateCrossing, Reason, loop_of, no_loop, spectrum
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulation import drift_name
@@ -140,9 +140,7 @@ class LinearTheory:
     def loop(self, momentum: float, interval: float) -> Loop:
         """The linear loop, where there is one: `drawn` ages are averaged."""
         if (interval, momentum) not in self._loops:
-            arguments = (self.learner, *self.parts, momentum, interval)
-            drawn = drawn_loop_of(*arguments)
-            linear_loop = loop_of(*arguments)[0] if drawn is None else drawn[0]
+            linear_loop, _ = loop_of(self.learner, *self.parts, momentum, interval)
             assert linear_loop is not None
             self._loops[interval, momentum] = linear_loop
         return self._loops[interval, momentum]
@@ -160,8 +158,8 @@ class LinearTheory:
         """The same exactly; with drawn ages that of the mean square."""
         if not self.drawn or self.policy is None:
             return self._rate(lambda loop: loop.threshold, interval, momentum)
-        drawn = drawn_loop_of(self.learner, *self.parts, momentum, interval)
-        rate = None if drawn is None else drawn[0].mean_square(drawn[1]).value
+        averaged, _ = loop_of(self.learner, *self.parts, momentum, interval)
+        rate = None if averaged is None else averaged.mean_square.value
         return RateThreshold.absent(Reason.DRAWN) if rate is None else RateThreshold(rate)
 
     def onset(self, interval: float, momentum: float) -> RateThreshold:

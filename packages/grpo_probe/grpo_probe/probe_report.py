@@ -58,11 +58,6 @@ class Measured(NamedTuple):
         used, sharpness = (row.get(f"probe/{key}", math.nan) for key in ("stability_used", "sharpness"))
         return cls(row["step"], row[f"probe/{name}"], row[f"probe/{name}_std"], used, sharpness=sharpness)
 
-    @property
-    def edge(self) -> float:
-        """K at which this learning rate is the threshold; NaN where none is."""
-        return self.stiffness / self.used if self.used > 0 else math.nan
-
 
 @dataclass
 class ProbeReport:

@@ -73,7 +73,7 @@ class TrlProbe(TrainerCallback):
       report: keep `stability.html` and `stability.json` in `output_dir` as of the last line: verdict, what to do, K
         over training. They are whole at any time, of a run that is killed too.
       on_margin: called after every measurement inside a step with the trainer and the `Margin`; a text that it returns
-        is shown. `hold_at` (probe_guard) lowers the learning rate. Without it training is the same to the last bit.
+        is shown. `hold_at` (probe_margin) lowers the learning rate. Without it training is the same to the last bit.
       strict: raise what fails inside a step. Otherwise a line says so, and training goes on as if nothing had been
         asked; after `FAILURES` measurements in a row that failed no more are made.
       options: of `StiffnessProbe`.

@@ -9,8 +9,7 @@ pytest.importorskip("trl", reason="needs the extra trl")
 import client
 import torch
 from grpo_probe.probe import Stiffness
-from grpo_probe.probe_guard import hold_at
-from grpo_probe.probe_margin import Loop, margin
+from grpo_probe.probe_margin import Loop, hold_at, margin
 from grpo_probe.probe_trl import TrlProbe
 from transformers import TrainerCallback
 

@@ -29,7 +29,7 @@ from bandit_lab.measure.frozen_moment import (
     sampled_moment,
 )
 from bandit_lab.simulation import DYNAMICS
-from bandit_lab.simulation.group_moment import GradientMoments, group_moments
+from bandit_lab.simulation.finite_group import GradientMoments, group_moments
 from bandit_lab.simulation.rollout import rollout
 
 _SMALL = 64  # numbers of a state, up to which fewer settings than AT_ONCE are filled up

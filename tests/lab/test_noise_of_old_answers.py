@@ -7,7 +7,7 @@ import pytest
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ESTIMATORS, Learner
 from bandit_lab.lab.reproduce.experiment import read_setting
-from bandit_lab.simulation.group_moment import group_moments
+from bandit_lab.simulation.finite_group import group_moments
 from experiments.shared import update_noise
 
 SETTING = read_setting("stabilisers", "paper")

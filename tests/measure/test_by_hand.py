@@ -24,7 +24,7 @@ from bandit_lab.grpo import (
 from bandit_lab.lab.predict.linear import noise_covariance
 from bandit_lab.measure import find_fixed_point, measure_stiffness
 from bandit_lab.measure.stiffness import potential
-from bandit_lab.simulation.group_moment import group_moments
+from bandit_lab.simulation.finite_group import group_moments
 from experiments.shared.measure.adaptive import noisy_state
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")

@@ -12,7 +12,7 @@ from settings import nightly_but
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import ADVANTAGES, ESTIMATORS, KL_ESTIMATORS, Learner, sees_batch, weighs_groups
 from bandit_lab.simulation import drift_of
-from bandit_lab.simulation.group_moment import group_moments
+from bandit_lab.simulation.finite_group import group_moments
 
 CERTAIN = ((1.0, 0.0), (1.0, 1.0), (0.0, 0.0))
 EVERY = [(advantage, estimator, "exact") for advantage, estimator in product(ADVANTAGES, ESTIMATORS)]

@@ -9,7 +9,7 @@ from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ADVANTAGES, DAPO, RLOO, DrGRPO, Frozen, Learner, Ratio, Uncorrected
 from bandit_lab.simulation import finite_group, sampled
-from bandit_lab.simulation.group_moment import group_moments
+from bandit_lab.simulation.finite_group import group_moments
 
 pytestmark = pytest.mark.usefixtures("compiled_quickly")
 

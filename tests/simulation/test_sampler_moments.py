@@ -22,7 +22,7 @@ from bandit_lab.grpo import (
     Truncated,
 )
 from bandit_lab.simulation import sampled
-from bandit_lab.simulation.group_moment import group_moments
+from bandit_lab.simulation.finite_group import group_moments
 
 DRAWS, LARGEST_Z = 40_000, 5.0
 PROMPTS = contextual(2, 3, overlap=0.4, difficulty=0.5)

@@ -8,7 +8,7 @@ import pytest
 from bandit_lab import theory
 from bandit_lab.bandits.neural import neural
 from bandit_lab.grpo import Learner
-from bandit_lab.simulation.group_moment import group_moments
+from bandit_lab.simulation.finite_group import group_moments
 from experiments.shared.theory import central_flow, gradient_flow
 from experiments.shared.theory.central_flow import GroupUpdate, groups_of
 

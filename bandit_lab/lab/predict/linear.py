@@ -38,7 +38,7 @@ from bandit_lab.loop import Loop, RateCrossing, Reason, loop_of, no_loop, spectr
 from bandit_lab.measure.fixed_point import FixedPoint, critical_kl_weight, find_fixed_point
 from bandit_lab.measure.stiffness import fresh_and_stale
 from bandit_lab.simulation import drift_name
-from bandit_lab.simulation.group_moment import group_moments
+from bandit_lab.simulation.finite_group import group_moments
 from bandit_lab.theory.stiffness import Signal
 
 TURNING = (

@@ -4,21 +4,29 @@ And the first learning rate at which a multiplier leaves the unit circle: of a l
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 _ROUNDING, _MOST_STEPS = 2.0**-52, 300
 
 
-def root(function: Callable[[float], float], low: float, high: float, rtol: float = 4 * _ROUNDING) -> float:
+def root(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    rtol: float = 4 * _ROUNDING,
+    ends: Sequence[float] = (),
+) -> float:
     """Where a continuous function that changes its sign between low and high is 0.
+
+    ends: its values there, where a scan has them; near 0 they may differ from the function's by rounding.
 
     The method of Chandrupatla (Advances in Engineering Software 28, 145, 1997): inverse quadratic interpolation where
     it is safe, else halves. Raises ValueError where the signs at the ends are equal.
     """
     a, b = float(low), float(high)
-    at_a, at_b = function(a), function(b)
+    at_a, at_b = ends or (function(a), function(b))
     if at_a == 0 or at_b == 0:
         return a if at_a == 0 else b
     if not at_a * at_b < 0 and math.copysign(1, at_a) == math.copysign(1, at_b):

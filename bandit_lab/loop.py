@@ -545,11 +545,12 @@ class Loop:
             return complex(self._inverse(z, self._aged(z)))
 
         values = self._inverse(np.exp(1j * angles), aged)
-        turns = np.flatnonzero(np.sign(values.imag[:-1]) * np.sign(values.imag[1:]) < 0)
+        turns = np.flatnonzero(np.diff(values.imag > 0))
         reach = np.maximum(values.real[turns], values.real[turns + 1])
         crossings: list[tuple[float, Kind]] = []
         for i in turns[(reach > 0) & (reach > 0.5 * reach.max(initial=0))]:
-            angle = root(lambda angle: at(angle).imag, angles[i], angles[i + 1])
+            ends = values.imag[i : i + 2].tolist()  # by the transform: at(angles[i]) has another rounding
+            angle = root(lambda angle: at(angle).imag, angles[i], angles[i + 1], ends=ends)
             crossings.append((1 / at(angle).real, "neimark_sacker"))
         flip = complex(self._inverse(np.array(-1.0), self._aged(np.array(-1.0))))
         if flip.real > 0 and abs(flip.imag) <= 1e-6 * flip.real:

@@ -18,7 +18,7 @@ from settings import cells, own
 from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS, OPTIMIZERS, SAMPLERS, STALENESS, Lag, Learner, MixedAges, Optimizer
-from bandit_lab.loop import LARGEST_MAP, Reason, loop_of, response_of, unstable_intervals
+from bandit_lab.loop import LARGEST_MAP, LinearRule, Reason, loop_of, response_of, unstable_intervals
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate
 from bandit_lab.simulation import check_drift
 from bandit_lab.theory.fluctuation import correlation
@@ -201,6 +201,18 @@ def test_random_stiffness_matrices(seed):
         if loop.threshold.value:
             with pytest.raises(AssertionError):
                 compared(loop, other, interval + 1, 1e-9)
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+def test_ages_in_equal_shares_have_the_closed_form_at_every_length(momentum):
+    """Ages 0 to N - 1, N from 2 to 40: at N = 12 and 16 an angle of the scan is a root to rounding."""
+    stiffness = 0.14512
+    for length in range(2, 41):
+        parts = np.zeros((1, 1)), np.full((1, 1), stiffness)
+        loop, _ = loop_of(learner_of("refresh", "sgd"), *parts, momentum, length)
+        shares = np.full(length, 1 / length)
+        value = replace(loop, rule=LinearRule.of_ages(shares)).threshold.value
+        assert value * stiffness == pytest.approx(theory.averaged_ages_threshold(shares, momentum).kappa, rel=1e-10)
 
 
 @pytest.mark.parametrize("model", ["refresh", "lag", "pipeline"])

@@ -444,7 +444,9 @@ class Loop:
         loss[:, split:] = np.kron(one[:1, 1:], self.stale)
         full = np.zeros((len(optimizer), n, n), loss.dtype)
         full[:, :split] = np.einsum("ea,rn->earn", optimizer[:, :, 0], loss).reshape(-1, split, n)
-        full[:, :split, r:split] += np.einsum("eij,rs->eirjs", optimizer[:, :, 1:], eye).reshape(-1, split, memory * r)
+        full[:, :split, r:split] += np.einsum("eij,rs->eirjs", optimizer[:, :, 1:], eye).reshape(
+            len(optimizer), split, memory * r
+        )
         full[:, :r, :r] += eye
         full[:, split:, :r] = np.kron(one[1:, :1], eye)
         full[:, split:, split:] = np.kron(one[1:, 1:], eye)

@@ -42,6 +42,7 @@ _TWO = [(ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.And, ast.Or), (ast.Lt, ast
         (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn), ("min", "max"), ("minimum", "maximum"),
         ("argmin", "argmax"), ("any", "all"), ("floor", "ceil"), ("sin", "cos")]  # fmt: skip
 OTHER = {ast.Pow: ast.Mult} | {one: two for pair in _TWO for one, two in (pair, pair[::-1])}
+UNNAMED = {"no end", "not collected"}
 DROPPED = ("sqrt", "abs", "exp", "log", "square", "clip")
 
 
@@ -175,7 +176,7 @@ def whole_map(places: list[str]) -> tuple[dict, dict]:
 
 
 def failing(tree: Path, tests: list[str], seconds: float) -> set[str]:
-    """Which of these tests fail in this tree, at most five; `no end` where they go on and on."""
+    """Which of these tests fail in this tree, at most five; a reason of UNNAMED where that cannot be told."""
     away = {"PYTHONPATH": f"{tree}:{tree}/packages/grpo_clinic:{tree}/packages/grpo_probe"}
     command = [sys.executable, "-m", "pytest", "-q", "-rfE", "--maxfail=5", "-p", "no:xdist", "-p", "no:cacheprovider"]
     options = {"cwd": tree, "env": os.environ | away | {"PYTHONDONTWRITEBYTECODE": "1"}, "timeout": 60 + 3 * seconds}
@@ -183,6 +184,11 @@ def failing(tree: Path, tests: list[str], seconds: float) -> set[str]:
         done = subprocess.run([*command, *tests], capture_output=True, text=True, **options)
     except subprocess.TimeoutExpired:
         return {"no end"}
+    if done.returncode == 4:  # names are missing, or a file that cannot be imported
+        return {
+            "not collected",
+            *re.findall(r"^ERROR: (?:not found|found no collectors for): (.*)$", done.stderr, re.M),
+        }
     return (
         set(re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", done.stdout, re.MULTILINE)) if done.returncode else set()
     )
@@ -203,7 +209,7 @@ def noticed(tree: Path, defect: Defect, tests: dict, lines: dict, seconds: float
             path.write_bytes(source[: defect.start] + defect.after.encode() + source[defect.end :])
             failed = failing(tree, chosen, seconds)
             path.write_bytes(source)
-            failed -= failing(tree, sorted(failed), seconds) if failed and failed != {"no end"} else set()
+            failed -= failing(tree, sorted(failed), seconds) if failed and not failed & UNNAMED else set()
             if failed:
                 return title, failed
     return ("nobody" if names else "no test executes it"), set()
@@ -224,6 +230,8 @@ def main() -> None:
         tree = Path(folder) / "copy"
         left_out = shutil.ignore_patterns(".git", ".venv*", "__pycache__", "outputs", ".*_cache")
         shutil.copytree(ROOT, tree, ignore=left_out)
+        if lost := failing(tree, ["--collect-only", *recorded[0]], 600):
+            sys.exit(f"tests of the map that no run finds (are the variables of the corpora set?): {sorted(lost)}")
         for one in sample(asked.areas, asked.sample, asked.seed):
             tier, tests = noticed(tree, one, *recorded, asked.seconds)
             seen.append(tier)

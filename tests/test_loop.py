@@ -347,6 +347,49 @@ def test_an_optimiser_of_ones_own_has_threshold_law_and_spread():
     assert loop.spread(kappa, np.eye(1)).average[0, 0] == pytest.approx(state[0, 0], rel=1e-10)
 
 
+@dataclass(frozen=True)
+class Averaged(Lag):
+    """The average b' = 0.9 b + 0.1 x acts. Beside it the last parameters are kept, which forget a displacement."""
+
+    model = "averaged"
+
+    def period(self, interval):
+        return 1
+
+    def init(self, theta, horizon):
+        return theta, theta
+
+    def rewind(self, state, steps):
+        return state
+
+    def behaviour(self, state, theta, step, interval, key=None):
+        mean = 0.9 * state[0] + 0.1 * theta
+        return mean, (mean, theta)
+
+
+def test_a_rule_that_never_forgets_and_an_optimiser_that_remembers_nothing():
+    """x' = x - eta b, a map of determinant 0.9 and trace 1.9 - 0.1 eta: -1 is one multiplier at eta = 38, and two are
+    the same at (19 - eta)^2 = 360.
+
+    At once, x' = (1 - eta) x: complex nowhere, negative beyond 1, unstable beyond 2.
+    """
+
+    @dataclass(frozen=True)
+    class Plain:
+        convention: str = "plain"
+
+        def build(self, learning_rate, momentum):
+            return optax.scale(-learning_rate)
+
+    nothing, one = np.zeros((1, 1)), np.ones((1, 1))
+    loop, _ = loop_of(Learner(two_arm(), staleness=Averaged(), optimizer=Plain()), nothing, one, 0.0, 1)
+    assert loop.threshold.value == pytest.approx(38, rel=1e-9)
+    assert loop.onset.value == pytest.approx(19 - np.sqrt(360), rel=1e-9)
+    at_once, _ = loop_of(Learner(two_arm(), staleness=Lag(), optimizer=Plain()), nothing, one, 0.0, 0)
+    assert at_once.onset.value == pytest.approx(1, rel=1e-12)
+    assert at_once.threshold.value == pytest.approx(2, rel=1e-12)
+
+
 def test_an_optimiser_may_depend_on_the_learning_rate_as_it_likes():
     """Momentum that is eta itself: no step in proportion to it. The threshold solves eta K = 2 (1 + eta)."""
 
@@ -381,6 +424,8 @@ def test_what_cannot_be_said_has_its_reason():
     assert long.spread(1e-4, one).reason is Reason.TOO_LARGE
     beyond, _ = loop_of(learner_of("refresh", "sgd"), nothing, one, 0.0, 4)
     assert beyond.spread(0.6, one).reason is Reason.UNSTABLE
+    overflows, _ = loop_of(learner_of("refresh", "sgd"), one, one, 0.0, 4)
+    assert overflows.cycle(1e200) is None
 
 
 @pytest.mark.parametrize("optimizer", list(OPTIMIZERS))
@@ -396,6 +441,12 @@ def test_unstable_lags_by_bisection_are_those_that_are_counted(optimizer, moment
         assert [(first, 40) for first, _ in seen.islands if first <= 40] == counted
         unstable.add(str(counted))
     assert len(unstable) >= 3
+
+
+def test_multipliers_within_a_millionth_of_the_circle_are_counted():
+    """A pair that crosses at the threshold of lag 8, fresh and stale: none before it, two behind it."""
+    loop, _ = loop_of(learner_of("lag", "sgd", 8), 0.3 * np.ones((1, 1)), 0.7 * np.ones((1, 1)), 0.9, 8)
+    assert [loop._outside(loop.threshold.value * (1 + 1e-6 * side)) for side in (-1, 1)] == [0, 2]
 
 
 @pytest.mark.parametrize("rule", ["refresh", "pipeline", "lag"])

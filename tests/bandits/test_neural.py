@@ -105,7 +105,7 @@ def test_a_task_of_ones_own_and_a_table_of_rewards():
         np.testing.assert_array_equal(bandit.true_means, [[0, 0, 1, 1]] * 2)
     finally:
         TASKS._builders.pop("first_is_one")
-    table = [[0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8]]
+    table = [[0.0, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 1.0]]
     np.testing.assert_allclose(neural(rewards=table).true_means, table, rtol=1e-15)
 
 

@@ -16,6 +16,7 @@ from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.simulation import run
 from bandit_lab.simulation.fast.multinomial import counts, draws_and_dither, thresholds, words_for_counting
 from bandit_lab.simulation.fast.non_silent import (
+    _value_and_place,
     chance_of_silence,
     inverted_non_silent,
     non_silent_counts,
@@ -168,3 +169,12 @@ def test_silent_groups_are_counted_as_on_the_reference_path(trained):
     ]
     error = np.sqrt(sum(x.var() for x in shares) / 2**12)
     assert abs(shares[0].mean() - shares[1].mean()) <= 5 * error
+
+
+@pytest.mark.parametrize("size", [4, 64])
+def test_the_last_draw_that_differs_is_one_of_the_group(size):
+    """J < G, also for the largest uniform number; G - 1 itself is seen."""
+    law = jnp.asarray(np.random.default_rng(0).dirichlet([1, 1, 0.3], 1000).T, jnp.float32)
+    half, largest = jnp.full(1000, 0.5, jnp.float32), jnp.full(1000, 1 - 2.0**-24, jnp.float32)
+    _, place, _ = jax.jit(lambda *words: _value_and_place(law, size, *words))(half, largest)
+    assert place.max() == size - 1

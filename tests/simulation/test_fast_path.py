@@ -162,6 +162,7 @@ ANY_POLICY = {
     ),
     "contextual": variant(
         bandit=PROMPTS,
+        prompts=2,
         planted={"bandit": contextual(3, 3, overlap=0.45, difficulty=0.5, high=0.9, low=0.2)},
     ),
     "contextual, ratio, k3": variant(

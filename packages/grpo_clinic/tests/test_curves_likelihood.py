@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from grpo_clinic.fitting import intervals, likelihood
+from grpo_clinic.fitting import SHAPES, engine, intervals, likelihood
 from scipy import optimize, stats
 
 TIME = np.array([0.0, 1.0, 2.0, 4.0, 5.0, 6.0, 9.0, 10.0])
@@ -55,6 +55,13 @@ def test_the_robust_likelihood_is_huber_s_density_at_its_likeliest_scale():
         return np.sum(np.where(z < 2.5, z**2 / 2, 2.5 * z - 2.5**2 / 2) + log_scale + np.log(2 * np.pi) / 2)
 
     assert likelihoods[1] == pytest.approx(-optimize.minimize_scalar(cost, bounds=(-3, 3), method="bounded").fun - 0.35)
+
+
+def test_the_likelihood_of_a_fit_is_one_of_rewards_in_their_own_unit():
+    """Rewards a thousand times as small: a density a thousand times as large, at every point."""
+    drawn = np.random.default_rng(3).normal(size=TIME.size)
+    one, small = (engine.fit(SHAPES["constant"], TIME, scale * drawn).log_likelihood for scale in (1.0, 1e-3))
+    assert small - one == pytest.approx(TIME.size * np.log(1000))
 
 
 def test_weights_are_one_up_to_two_and_a_half_robust_deviations():

@@ -93,6 +93,17 @@ def test_a_restart_forgets_what_came_after_the_checkpoint():
     np.testing.assert_allclose(monitor.curve().reward, reward)
 
 
+def test_a_restart_at_a_step_takes_that_step_back():
+    """Gradients lost from 3 to 5, then step 4 again: 3 is left. All again from step 0: no reward, no curve."""
+    monitor = Monitor()
+    for step in range(1, 6):
+        monitor.update(step, reward=0.5, grad_norm=np.nan if step > 2 else 1.0)
+    monitor.update(4, reward=0.5)
+    assert monitor.curve().gradient_lost.tolist() == [3.0]
+    monitor.update(0, grad_norm=1.0)
+    assert monitor.curve() is None
+
+
 def test_memory_is_bounded_and_a_million_rows_are_few_looks():
     monitor = Monitor(room=64)
     for i in range(20_000):

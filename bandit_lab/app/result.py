@@ -197,7 +197,8 @@ class Result:
     incomplete: str = ""
 
     def __repr__(self) -> str:
-        first = f"{self._content['verdict']}\n" if isinstance(self._content.get("verdict"), str) else ""
+        verdict = self._content.get("verdict", self.shown[0] if self.shown else None)
+        first = f"{verdict}\n" if isinstance(verdict, str) else ""
         return first + visible(f"{self.title} with {', '.join(self._content)}")
 
     if not TYPE_CHECKING:  # an editor knows the declared fields of each result, and reports any other

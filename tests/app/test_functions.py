@@ -112,8 +112,17 @@ def test_a_sweep_is_a_document_too_and_its_folder_can_be_loaded(capsys):
     assert capsys.readouterr() == ("", "")
     assert swept.data["threshold_exact"].attrs["units"]
     assert swept.table("threshold").iloc[0]["exact"] == pytest.approx(again.data["threshold_exact"].values.ravel()[0])
-    axes = again.plot(ax=Figure().subplots())
+    assert repr(swept).startswith("refresh: stability is lost at ")
+    figure = Figure(figsize=(3.4, 2.6))  # inches, a column of a paper
+    axes = again.plot(ax=figure.subplots())
     assert {*axes.lines[0].get_xdata()} >= {1, 2}
+    figure.draw_without_rendering()
+    assert axes.get_legend().get_window_extent().y1 < axes.get_window_extent().y0
+    drawn = figure.get_tightbbox()
+    assert drawn.x0 >= 0
+    assert drawn.y0 >= 0
+    assert drawn.x1 <= 3.4
+    assert drawn.y1 <= 2.6
 
 
 def test_runs_of_several_values_are_a_dimension():

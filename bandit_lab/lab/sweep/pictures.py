@@ -81,7 +81,8 @@ def _setting(results: "xarray.Dataset") -> str:
 
 
 def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None, legend: bool = True) -> None:
-    """The diagram of one momentum on given axes. momentum: of the grid; None: its largest. legend: on the axes too.
+    """The diagram of one momentum on given axes. momentum: of the grid; None: its largest. legend: below the axes too.
+    A figure without a layout gets the constrained one.
 
     Raises:
       ValueError: another momentum.
@@ -92,12 +93,14 @@ def draw_on(axes: Axes, results: "xarray.Dataset", momentum: float | None = None
     part = results.isel(kl_weight=0).sel(momentum=chosen)
     _diagram(axes, part, _lines(results, part), _coarse(results, chosen))
     axes.set(xlabel=_INTERVAL, ylabel=s.RATE.replace(" (", "\n("), title=rf"momentum $\mu$ = {chosen:g}")
-    if legend:  # the onset as measured is in the panel of ratios alone
-        place: s.Look = {}
-        if axes.figure.figure.get_layout_engine() is not None:  # below the axes, where it hides no data
-            down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, axes.figure.figure.dpi_scale_trans)
-            place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": down, "frameon": False}
-        axes.legend(handles=_handles(results.drop_vars("onset_measured"), part), fontsize=7, **place)
+    figure = axes.figure.figure
+    if figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
+    if legend:  # below the axes; the onset as measured is in the panel of ratios alone
+        down = axes.transAxes + ScaledTranslation(0, -AXIS_TEXT, figure.dpi_scale_trans)
+        place: s.Look = {"loc": "upper center", "bbox_to_anchor": (0.5, 0), "bbox_transform": down, "frameon": False}
+        text: s.Look = {"fontsize": 6, "ncols": 2, "handlelength": 1.3, "columnspacing": 0.8, "handletextpad": 0.4}
+        axes.legend(handles=_handles(results.drop_vars("onset_measured"), part), **place, **text)
 
 
 def _shade(

@@ -185,10 +185,8 @@ def failing(tree: Path, tests: list[str], seconds: float) -> set[str]:
     except subprocess.TimeoutExpired:
         return {"no end"}
     if done.returncode == 4:  # names are missing, or a file that cannot be imported
-        return {
-            "not collected",
-            *re.findall(r"^ERROR: (?:not found|found no collectors for): (.*)$", done.stderr, re.M),
-        }
+        missing = re.findall(r"^ERROR: (?:not found:|found no collectors for) (.*)$", done.stderr, re.MULTILINE)
+        return {"not collected", *missing[:5]}
     return (
         set(re.findall(r"^(?:FAILED|ERROR) (.*?)(?: - .*)?$", done.stdout, re.MULTILINE)) if done.returncode else set()
     )

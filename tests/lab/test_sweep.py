@@ -117,12 +117,15 @@ def test_refresh_interval_can_be_the_bracketed_one(tmp_path):
     for row in summary["threshold"]:
         assert row["measured_refresh_interval"] == row["exact"]
         assert row["exact"] == np.floor(2 * row["leading_order"]) + 1  # kappa N < 2 where the law says kappa N < 1
+    for row in summary["transition"]:
+        assert row["exact"] == np.floor(row["leading_order"]) + 1  # a block's multiplier 1 - kappa N is negative
     assert summary["sampled"] is None
 
 
 def test_a_value_outside_the_grid_is_null_with_a_reason(tmp_path):
     arguments = ["dynamics=mean_field", "momentum=0", "sweep.refresh_interval=[4]", "sweep.learning_rate=[0.01,0.02]"]
-    (row,) = sweep(tmp_path / "run", *arguments)["threshold"]
+    vertex, row = sweep(tmp_path / "run", *arguments, "sweep.kl_weight=[0,1]")["threshold"]
+    assert "vertex" in vertex["measured_learning_rate_reason"]
     assert row["measured_learning_rate"] is None
     assert "not bracketed" in row["measured_learning_rate_reason"]
     assert row["exact"] > 0.02

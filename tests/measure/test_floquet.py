@@ -72,6 +72,12 @@ def test_thresholds_are_the_closed_forms(setting):
             assert threshold.cycle == pytest.approx(2 * (1 if model == "lag" else interval))
 
 
+def test_a_threshold_far_above_one_is_found():
+    """Equal arms and a weak pull: a stiffness of 2 beta p (1 - p) = 0.005."""
+    threshold = floquet_threshold(learner(bandit=two_arm((0.5, 0.5))), "mean_field", 0.5, 1, 0.01)
+    assert threshold.learning_rate == pytest.approx(theory.exact("refresh", 1, 0.5).kappa / 0.005, rel=1e-8)
+
+
 def test_all_multipliers_of_a_mixed_split():
     """Five arms, importance ratio: fresh and stale stiffness do not commute. Every multiplier to 1e-10."""
     subject = subject_of("five", estimator="ratio")

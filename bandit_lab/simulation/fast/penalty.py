@@ -36,7 +36,7 @@ def penalty(job: Job, at: Any, acting: Any, frequency: Array) -> Array:
     kl, bonus, reference = job.learner.kl_estimator, job.learner.entropy_weight, job.tables.reference
     log_policy, log_share = at.log_policy(), None
     policy = share = at.weights * (1 / at.total)
-    if not kl.sampled:
+    if not kl.sampled or (job.program.dynamics == "mean_field" and acting is at):
         log_share = log_policy
     elif job.program.dynamics == "mean_field":
         log_share = acting.log_policy()

@@ -20,7 +20,6 @@ from zygote import Zygote
 from bandit_lab.app.chunks import ChunkStore, RunLock, holder, run
 from bandit_lab.app.cli import main
 from bandit_lab.app.folder import results
-from bandit_lab.app.folder.store import _differing
 from bandit_lab.lab.sweep.jobs import RowsWork, RunsWork
 
 SWEEP = [
@@ -343,7 +342,6 @@ def test_another_configuration_is_refused_in_the_same_folder(whole, tmp_path, ca
     err = capsys.readouterr().err
     assert "expected the configuration that it was begun with, or overwrite=true" in err
     assert "(differs in settings.sampled.start, settings.seed)" in err
-    assert _differing({"a": {"b": 1}, "c": 2}, {"a": 3, "c": 2}) == ["a"]
     assert main(["predict", f"run_dir={folder}"]) == 2
     assert "an unfinished run" in capsys.readouterr().err
     assert store.settings() == begun
@@ -362,6 +360,5 @@ def test_means_and_counts_where_single_runs_are_not_kept(whole, tmp_path):
     for name in ("tail_mean", "tail_std", "overshoot", "final_max_probability", "tail_silent"):
         expected = many[name].values.astype(float).mean(-1)
         np.testing.assert_allclose(few[f"{name}_over_seeds"].values, expected, rtol=1e-6)
-    assert np.all(np.isfinite(many["overshoot"]))  # over a fixed point that is known
     counts = many["sampled_outcome"].values[..., None] == np.arange(6)
     np.testing.assert_array_equal(few["outcome_count"].values, counts.sum(-2))

@@ -15,7 +15,6 @@ from grpo_clinic.report import ORDER, report
 from grpo_clinic.rules import RULES, Case, Fact, Missing, register_rule, rules
 from grpo_clinic.rules.age import stable_up_to
 from grpo_clinic.rules.base import NEEDS
-from grpo_clinic.rules.reward import _deepest
 from grpo_clinic.timing import moves
 from scipy import linalg
 
@@ -172,15 +171,6 @@ def test_a_standstill_and_a_gain_that_shows():
     assert not rule(case(RISE)).fires
     assert rule(case(LEVEL[:60])).note
     assert isinstance(rule(case(0.5 + 0.3 * NOISE)), Missing)  # noise hides a gain of a fifth of the room
-
-
-def test_the_error_of_a_fall_is_that_of_two_means():
-    """From ten rewards to ten others, of which less than half is regained, and to the last three."""
-    fell = [(np.where(STEP > 60, -0.7, np.where(STEP > 50, -1.0, 0.0)), 10), (np.where(STEP > 97, -1.0, 0.0), 3)]
-    for later, rows in fell:
-        reward = np.minimum(STEP / 30, 1) + later + 0.1 * NOISE
-        *_, z, _, drop = _deepest(reward, OF["fall"])
-        assert drop / z == pytest.approx(noise.noise_level(reward) * np.sqrt(1 / 10 + 1 / rows))
 
 
 def test_a_schedule_of_the_rewards_own_weights_is_no_collapse():

@@ -77,7 +77,7 @@ def labelled(which: int) -> list[Run]:
         if half(name) == which and (path := folder / f"{name}.jsonl").is_file():
             try:
                 run = diagnose(str(path))[0]
-                runs.append(Run(name, label, name, path, run.found, run.curve))
+                runs.append(Run(name, label, name, path, run.report, run.curve))
             except ValueError as error:  # nothing that is read: nothing named
                 nothing = Report(name, Outcome("not logged", 0.0, 0.0, 1.0, str(error)))
                 runs.append(Run(name, label, name, path, nothing, None))
@@ -110,7 +110,7 @@ def _judged(folder: Path, rows: Sequence[Mapping[str, str]], labels: Mapping[str
     finally:
         index.unlink()
     of = {row["run_id"]: (row["repository"], folder / row["file"]) for row in labelled_rows}
-    return [Run(one.name, labels[one.name], *of[one.name], one.found, one.curve) for one in runs if one.name in labels]
+    return [Run(one.name, labels[one.name], *of[one.name], one.report, one.curve) for one in runs if one.name in labels]
 
 
 def _absolute(folder: Path, name: str) -> str:

@@ -33,8 +33,8 @@ def test_the_readmes_setting_is_stable_for_both(tmp_path, rate):
     rows = [{"step": i + 1, "reward": float(value)} for i, value in enumerate(reward)]
     (tmp_path / "one.json").write_text(json.dumps({"log_history": rows}))
     (run,) = diagnosed(str(tmp_path / "one.json"))
-    assert not run.found.verdict
-    assert run.found.outcome.what == "rose"
+    assert not run.report.verdict
+    assert run.report.outcome.what == "rose"
 
 
 @pytest.mark.parametrize("rise", [3.0, 8.0])

@@ -1,7 +1,7 @@
 """A clinic for the training logs of GRPO runs: what a log proves, what became of the reward, what was not logged.
 
     from grpo_clinic import diagnose, fit, read, Monitor
-    diagnose("run/trainer_state.json")[0].found.verdict
+    diagnose("run/trainer_state.json")[0].report.verdict
 
 They are imported when they are first used: the monitor inside a trainer needs NumPy alone.
 """

@@ -120,11 +120,11 @@ def _options(given: dict[str, Any]) -> dict[str, Any]:
 def _diagnose(given: dict[str, Any]) -> int:
     whole, at, rows = given.pop("verbose"), given.pop("page"), given.pop("json")
     runs, without = diagnosed(DiagnosisSettings(**_options(given)))
-    texts = [report.text(one.found, one.curve, whole) for one in runs]
+    texts = [report.text(one.report, one.curve, whole) for one in runs]
     _say(texts, without)
     if at is not None:
         page.write(at, _page(runs))
-    _write(rows, [report.row(one.found, one.curve) for one in runs], without)
+    _write(rows, [report.row(one.report, one.curve) for one in runs], without)
     return 0
 
 
@@ -139,7 +139,7 @@ def _compare(given: dict[str, Any]) -> int:
 
 
 def _page(runs: Sequence[Diagnosed]) -> str:
-    texts = [(one, report.text(one.found, one.curve, True)) for one in runs]
+    texts = [(one, report.text(one.report, one.curve, True)) for one in runs]
     return page.page("Diagnosis", [(one.name, one.curve.step, one.curve.reward, None, text) for one, text in texts])
 
 
@@ -176,7 +176,7 @@ def _watch(given: dict[str, Any]) -> int:
         pass
     if not runs:
         raise ValueError(f"paths: expected a log that can be read, got {settings.paths[0]}")
-    _say([report.text(one.found, one.curve, whole) for one in runs], [])
+    _say([report.text(one.report, one.curve, whole) for one in runs], [])
     return 0
 
 
@@ -209,7 +209,7 @@ def _mark(path: Path) -> object:
 
 
 def _brief(one: Diagnosed) -> str:
-    return ", ".join((one.found.outcome.what, *one.found.verdict)).replace("_", " ")
+    return ", ".join((one.report.outcome.what, *one.report.verdict)).replace("_", " ")
 
 
 def _say(texts: Sequence[str], without: Sequence[Log]) -> None:

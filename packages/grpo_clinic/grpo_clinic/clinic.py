@@ -1,4 +1,4 @@
-"""`diagnose` and `fit`: from paths to what is found, a run each."""
+"""`diagnose` and `fit`: from paths to a report or a fit, a run each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ from grpo_clinic.trainers import Recipe
 
 @dataclass(frozen=True)
 class Diagnosed:
-    """One run: its `name`, its `curve`, and what was found in it."""
+    """One run: its `name`, its `curve`, and its `report`."""
 
     name: str
     curve: Curve
-    found: Report
+    report: Report
 
 
 def diagnose(*paths: str | Path, limits: Mapping[str, float] | None = None, **options: Any) -> list[Diagnosed]:

@@ -234,27 +234,27 @@ def _ages(case: Case) -> tuple[str, ...]:
     )
 
 
-def text(found: Report, curve: Curve, whole: bool = False) -> str:
+def text(judged: Report, curve: Curve, whole: bool = False) -> str:
     """The first screen, at most eight lines; `whole`: every fact with its limit, and what was read."""
     count = f"{curve.reward.size or 'no'} reward{'s' if curve.reward.size != 1 else ''}"
-    what = "a control run, at learning rate 0" if found.control is not None else found.outcome.what
-    lines = [f"{found.name}, {count}: {what}. {_capital(found.outcome.text)}."]
-    above = {found.outcome.text}
-    facts = [one for one in found.fired if one.text not in above]
+    what = "a control run, at learning rate 0" if judged.control is not None else judged.outcome.what
+    lines = [f"{judged.name}, {count}: {what}. {_capital(judged.outcome.text)}."]
+    above = {judged.outcome.text}
+    facts = [one for one in judged.fired if one.text not in above]
     shown = facts if whole else list({one.verdict: one for one in reversed(facts)}.values())[::-1][:3]
-    lines += [f"  {_fact_text(one, found.notes, whole)}" for one in shown]
+    lines += [f"  {_fact_text(one, judged.notes, whole)}" for one in shown]
     if len(facts) > len(shown):
         lines[-1] += f" ({len(facts) - len(shown)} more: -v)"
-    if found.moved and (first := found.moved[0]):
+    if judged.moved and (first := judged.moved[0]):
         lines.append(f"  Moved first: '{first.key}' at step {first.step:g}, {first.times:.3g} of its usual spreads.")
-    lines.append(f"Next: {found.next}")
-    beside = [("Not logged", found.not_logged), ("Logged and not judged", (*found.too_short, *found.not_judged))]
+    lines.append(f"Next: {judged.next}")
+    beside = [("Not logged", judged.not_logged), ("Logged and not judged", (*judged.too_short, *judged.not_judged))]
     if not whole:
         lines += [f"{title}: {_some(names)}." for title, names in beside if names]
         return "\n".join(lines)
-    lines += [f"  within limits: {_fact_text(one, {}, True)}" for one in found.facts if not one.fires]
+    lines += [f"  within limits: {_fact_text(one, {}, True)}" for one in judged.facts if not one.fires]
     lines += [f"{title}: {'; '.join(names)}." for title, names in beside if names]
-    lines += [f"Beware: {one}." for one in found.traps] + [f"Note: {one}." for one in found.remarks]
+    lines += [f"Beware: {one}." for one in judged.traps] + [f"Note: {one}." for one in judged.remarks]
     return "\n".join([*lines, f"Read: {'; '.join(curve.recognised)}."])
 
 
@@ -274,31 +274,31 @@ def _fact_text(one: Fact, notes: Mapping[str, str], whole: bool) -> str:
     return f"{name}, steps {one.window[0]:g} to {one.window[1]:g}: {one.text}{note}{limit}."
 
 
-def row(found: Report, curve: Curve) -> dict[str, Any]:
+def row(judged: Report, curve: Curve) -> dict[str, Any]:
     """The same as numbers; what is no finite number is null."""
     sources = {rule.name: rule for rule in rules()}
     shown = ("rule", "verdict", "fires", "value", "limit", "unit", "window", "rows", "text")
     evidence = [
         {name: getattr(one, name) for name in shown}
         | {"formula": sources[one.rule].formula, "source": sources[one.rule].source}
-        for one in found.facts
+        for one in judged.facts
     ]
     numbers: dict[str, Any] = plain(
         {
-            "log": found.name,
+            "log": judged.name,
             "path": curve.source,
             "reward_key": curve.reward_series.key or None,
             "n_points": curve.reward.size,
-            "outcome": vars(found.outcome),
-            "verdict": found.verdict,
-            "notes": found.notes,
+            "outcome": vars(judged.outcome),
+            "verdict": judged.verdict,
+            "notes": judged.notes,
             "evidence": evidence,
-            "moved_first": [{"key": one.key, "step": one.step} for one in found.moved],
-            "traps": found.traps,
-            "remarks": found.remarks,
-            "logged_and_not_judged": [*found.too_short, *found.not_judged],
-            "not_logged": found.not_logged,
-            "next": found.next,
+            "moved_first": [{"key": one.key, "step": one.step} for one in judged.moved],
+            "traps": judged.traps,
+            "remarks": judged.remarks,
+            "logged_and_not_judged": [*judged.too_short, *judged.not_judged],
+            "not_logged": judged.not_logged,
+            "next": judged.next,
             "recognised": curve.recognised,
         }
     )

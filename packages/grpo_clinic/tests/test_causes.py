@@ -23,16 +23,16 @@ def diagnosed(tmp_path, *held_out, points=STEP.size, **columns):
             rows[step][key] = float(values[step])
     log = tmp_path / "log.jsonl"
     log.write_text("\n".join(json.dumps(row) for row in rows[:points]))
-    (found,) = rows_of(str(log), reward_key="reward")
-    return {name for name in found["verdict"] if name not in found["notes"]}, found
+    (row,) = rows_of(str(log), reward_key="reward")
+    return {name for name in row["verdict"] if name not in row["notes"]}, row
 
 
 def test_answers_that_have_the_form_alone(tmp_path):
     """One answer in five of the right form is right, before and after the form is learned."""
     share = {"format_accuracy": FORM}
-    named, found = diagnosed(tmp_path, reward=0.2 * FORM, answer_accuracy=0.2 * FORM, **share)
+    named, row = diagnosed(tmp_path, reward=0.2 * FORM, answer_accuracy=0.2 * FORM, **share)
     assert named == {"format_only"}
-    assert "Ask for the answer" in found["next"]
+    assert "Ask for the answer" in row["next"]
     learned = FORM * np.linspace(0.2, 0.9, STEP.size)
     assert diagnosed(tmp_path, reward=learned, answer_accuracy=learned, **share)[0] == set()
     mostly_right = 0.8 * FORM  # the form is all that was to be learned
@@ -75,8 +75,8 @@ def test_a_gain_that_leaves_nearly_all_of_the_room_is_a_standstill(gain, stalls,
 def test_a_standstill_of_a_short_log_is_a_note(tmp_path):
     """A reward that is one and the same from the start is a failure at any length."""
     assert "stalled" in diagnosed(tmp_path, reward=FLAT)[0]
-    named, found = diagnosed(tmp_path, points=YOUNG, reward=FLAT)
-    assert (named, found["verdict"], [*found["notes"]]) == (set(), ["stalled"], ["stalled"])
+    named, row = diagnosed(tmp_path, points=YOUNG, reward=FLAT)
+    assert (named, row["verdict"], [*row["notes"]]) == (set(), ["stalled"], ["stalled"])
     assert "stalled" in diagnosed(tmp_path, points=YOUNG, reward=0 * FLAT)[0]
 
 
@@ -90,8 +90,8 @@ def test_a_held_out_result_that_is_lost_with_the_reward_is_a_collapse(tmp_path):
 
 def test_an_exploding_entropy_is_a_note_while_the_reward_rises(tmp_path):
     entropy = np.where(STEP < 70, 0.2, 3.0)
-    named, found = diagnosed(tmp_path, reward=0.2 + 0.007 * STEP, entropy=entropy)
-    assert (named, [*found["notes"]]) == (set(), ["diverging"])
+    named, row = diagnosed(tmp_path, reward=0.2 + 0.007 * STEP, entropy=entropy)
+    assert (named, [*row["notes"]]) == (set(), ["diverging"])
     assert "diverging" in diagnosed(tmp_path, reward=0.5 - 0.004 * STEP, entropy=entropy)[0]
 
 
@@ -99,8 +99,8 @@ def test_an_exploding_entropy_is_a_note_while_the_reward_rises(tmp_path):
 def test_answers_of_another_length_are_judged_by_the_reward(last, tmp_path):
     """A factor of 5, the limit is 4. A note where the reward rises, a failure where it has fallen."""
     length = 300 * (last / 300) ** (STEP / STEP[-1])
-    named, found = diagnosed(tmp_path, reward=0.2 + 0.005 * STEP, completion_length=length)
-    assert (named, [*found["notes"]]) == (set(), ["answer_length"])
+    named, row = diagnosed(tmp_path, reward=0.2 + 0.005 * STEP, completion_length=length)
+    assert (named, [*row["notes"]]) == (set(), ["answer_length"])
     assert "answer_length" in diagnosed(tmp_path, reward=0.6 - 0.002 * STEP, completion_length=length)[0]
     half = 300 * (last / 300) ** (0.5 * STEP / STEP[-1])
     assert "answer_length" not in diagnosed(tmp_path, reward=0.6 - 0.002 * STEP, completion_length=half)[1]["verdict"]
@@ -111,14 +111,14 @@ def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
     scale, too. A rise, or a long log, says that the log rounds its rate."""
     rate = np.zeros(STEP.size)
     for points, level in ((20, FLAT), (40, FLAT), (20, 0.65 + FLAT)):
-        _, found = diagnosed(tmp_path, points=points, reward=level, learning_rate=rate)
-        assert found["verdict"] == []
-        assert found["next"].startswith("No all-clear from this control run: not logged")
+        _, row = diagnosed(tmp_path, points=points, reward=level, learning_rate=rate)
+        assert row["verdict"] == []
+        assert row["next"].startswith("No all-clear from this control run: not logged")
     assert diagnosed(tmp_path, reward=FLAT, learning_rate=rate)[0] == {"stalled"}
-    named, found = diagnosed(tmp_path, points=20, reward=RISING, learning_rate=rate)
+    named, row = diagnosed(tmp_path, points=20, reward=RISING, learning_rate=rate)
     assert named == set()
-    assert "control run" not in found["next"]
-    _, found = diagnosed(tmp_path, reward=np.where(STEP < 5, 0.6, 0.02), learning_rate=rate)
-    assert found["verdict"][0] == "plumbing"
-    assert "Mend the engine, the weights that it is given, or the checker" in found["next"]
+    assert "control run" not in row["next"]
+    _, row = diagnosed(tmp_path, reward=np.where(STEP < 5, 0.6, 0.02), learning_rate=rate)
+    assert row["verdict"][0] == "plumbing"
+    assert "Mend the engine, the weights that it is given, or the checker" in row["next"]
     assert "plumbing" not in diagnosed(tmp_path, reward=RISING, learning_rate=rate + 1e-6)[0]

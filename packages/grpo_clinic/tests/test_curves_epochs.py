@@ -56,8 +56,8 @@ def test_the_pattern_is_the_mean_at_each_of_49_places():
     """Whose quotients are rounded down: 1/49 * 49 < 1. Neighbours differ by a sign: two in one place would cancel."""
     pattern = np.where(np.arange(49) % 2, 1.0, -1.0)
     pattern[24] = 0.0
-    found = data_order(STEP[:245], np.tile(pattern, 5), 49.0).pattern[:49]
-    assert np.corrcoef(found, pattern)[0, 1] == pytest.approx(1, abs=1e-2)
+    recovered = data_order(STEP[:245], np.tile(pattern, 5), 49.0).pattern[:49]
+    assert np.corrcoef(recovered, pattern)[0, 1] == pytest.approx(1, abs=1e-2)
 
 
 def test_slow_noise_is_no_order():

@@ -90,8 +90,8 @@ def identity(ratio, k1=0.02):
 def gap(errors):
     """A run at learning rate 0 whose reward falls by so many of its errors."""
     rest = 0.02 * np.random.default_rng(3).normal(size=N)
-    found = noise.gain_of(rest)
-    slope = -(errors * found.error[0] + found.change[0]) * (STEP > 50)
+    gain = noise.gain_of(rest)
+    slope = -(errors * gain.error[0] + gain.change[0]) * (STEP > 50)
     return case(0.5 + rest + slope, lr=np.zeros(N))
 
 
@@ -157,9 +157,9 @@ def test_a_rule_fires_beyond_its_limit_and_not_before(name):
 def test_a_rule_says_what_it_lacks(name):
     """Too short is not the same as not logged."""
     empty = case(np.zeros(0), grad_norm=np.ones(1)) if "grad_norm" not in str(OF[name].needs) else case(np.zeros(0))
-    found = OF[name](empty)
-    assert isinstance(found, Missing)
-    assert not found.logged
+    answer = OF[name](empty)
+    assert isinstance(answer, Missing)
+    assert not answer.logged
     if OF[name].rows > 1 and OF[name].needs[0] in NEEDS[3:]:
         short = replace(empty.curve, series={OF[name].needs[0]: series([1.0])})
         assert OF[name](Case(short)).logged
@@ -214,9 +214,9 @@ def test_one_row_tells_a_misreported_law_from_another_policy():
 
     def row(sampled, reported, policy):
         r = policy / reported
-        kept = sampled > 0
-        k1, k3 = (float(sampled[kept] @ one[kept]) for one in (-np.log(r), r - 1 - np.log(r)))
-        return float(sampled[kept] @ r[kept]), k1, k3
+        positive = sampled > 0
+        k1, k3 = (float(sampled[positive] @ one[positive]) for one in (-np.log(r), r - 1 - np.log(r)))
+        return float(sampled[positive] @ r[positive]), k1, k3
 
     raw, cold, other = softmax(logits), softmax(logits / 0.6), softmax(logits * 0.6 + [0, 0.5, 0, 0, 0])
     top = np.where(raw > 0.1, raw, 0.0)
@@ -276,8 +276,8 @@ def test_the_outcome(reward, what):
 def test_a_gain_is_claimed_as_rarely_as_is_said():
     """400 runs of white noise, seed 5: the error is twice that of white noise, so a gain of two of them is rare."""
     rng = np.random.default_rng(5)
-    found = [outcome_of(case(0.5 + 0.05 * rng.normal(size=N)), []).what for _ in range(400)]
-    assert found.count("rose") <= 20
+    outcomes = [outcome_of(case(0.5 + 0.05 * rng.normal(size=N)), []).what for _ in range(400)]
+    assert outcomes.count("rose") <= 20
 
 
 def skewed(kind, points, seed):
@@ -291,8 +291,8 @@ def skewed(kind, points, seed):
 
 def unstable(kind, points):
     """Of 40 runs of noise, those with swings or a collapse."""
-    made = [case(skewed(kind, points, 7000 + run), scale=(0.0, 2.0)) for run in range(40)]
-    return sum(any(OF[name](one).fires for name in ("fall", "deepest_fall", "swings")) for one in made)
+    cases = [case(skewed(kind, points, 7000 + run), scale=(0.0, 2.0)) for run in range(40)]
+    return sum(any(OF[name](one).fires for name in ("fall", "deepest_fall", "swings")) for one in cases)
 
 
 @pytest.mark.parametrize("kind", ["rare bonus", "rare loss", "exponential"])
@@ -313,10 +313,10 @@ def test_what_moved_first_decides_what_to_do():
     for begin, engine in ((57, True), (75, False)):
         spike = case(reward, engine_kl=np.where(begin <= STEP, 0.05, 0.001) * (1 + 0.01 * NOISE),
                      grad_norm=np.where(STEP >= 61, 5.0, 1.0) * (1 + 0.01 * NOISE))  # fmt: skip
-        found = report(spike)
-        assert "collapsed" in found.verdict
+        judged = report(spike)
+        assert "collapsed" in judged.verdict
         assert next(one.role for one in moves(spike.curve, 60.0)) == ("engine_kl" if engine else "grad_norm")
-        assert ("engine" in found.next) is engine
+        assert ("engine" in judged.next) is engine
 
 
 def test_no_all_clear_without_all_that_the_recipe_names():
@@ -333,11 +333,11 @@ def test_no_all_clear_without_all_that_the_recipe_names():
 def test_two_runs_differ_in_what_differs():
     first = case(grad_norm=57 + NOISE, entropy=1 + 0.01 * NOISE).curve
     second = case(grad_norm=1 + 0.02 * NOISE, entropy=1 + 0.01 * NOISE[::-1]).curve
-    found = {one.name: one for one in compare(first, second)}
-    assert found["grad_norm"].differs
-    assert found["grad_norm"].times == pytest.approx(57, rel=0.1)
-    assert not found["entropy"].differs
-    assert not found["reward"].differs
+    differences = {one.name: one for one in compare(first, second)}
+    assert differences["grad_norm"].differs
+    assert differences["grad_norm"].times == pytest.approx(57, rel=0.1)
+    assert not differences["entropy"].differs
+    assert not differences["reward"].differs
 
 
 def test_a_rule_needs_a_role_that_there_is():

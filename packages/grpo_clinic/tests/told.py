@@ -9,4 +9,4 @@ from grpo_clinic.report import row
 
 def rows(*paths: str | Path, **options: Any) -> list[dict[str, Any]]:
     diagnosis = diagnose(*(str(path) for path in paths), **options)
-    return [row(one.found, one.curve) for one in diagnosis]
+    return [row(one.report, one.curve) for one in diagnosis]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray
 
-from bandit_lab.app.folder import results
+from bandit_lab.app.folder import results, store
 from bandit_lab.app.folder.results import CHUNK, Stream, chunk_shape
 
 DIMS = ("momentum", "kl_weight", "refresh_interval", "learning_rate")
@@ -104,3 +104,7 @@ def test_a_store_that_asks_to_unpickle_is_refused_and_runs_nothing(tmp_path, pla
     with pytest.raises(ValueError, match=r"^store: expected a zarr store"):
         results.opened(store)
     assert not (tmp_path / "ran").exists()
+
+
+def test_what_differs_is_named_where_one_has_no_entries_there():
+    assert store._differing({"a": {"b": 1}, "c": 2}, {"a": 3, "c": 2}) == ["a"]

@@ -15,6 +15,7 @@ from grpo_clinic.report import ORDER, report
 from grpo_clinic.rules import RULES, Case, Fact, Missing, register_rule, rules
 from grpo_clinic.rules.age import stable_up_to
 from grpo_clinic.rules.base import NEEDS
+from grpo_clinic.rules.reward import fall_of
 from grpo_clinic.timing import moves
 from scipy import linalg
 
@@ -171,6 +172,15 @@ def test_a_standstill_and_a_gain_that_shows():
     assert not rule(case(RISE)).fires
     assert rule(case(LEVEL[:60])).note
     assert isinstance(rule(case(0.5 + 0.3 * NOISE)), Missing)  # noise hides a gain of a fifth of the room
+
+
+def test_the_error_of_a_fall_is_that_of_two_means():
+    """Of a running mean of ten rewards, and of the last ones."""
+    reward = np.minimum(STEP / 30, 1) - (STEP > 60) + 0.1 * NOISE
+    fact = fall_of(case(reward).curve, reward, OF["fall"])
+    lost = np.convolve(reward, np.full(10, 0.1), "valid").max() - reward[-fact.rows :].mean()
+    errors = lost / (noise.noise_level(reward) * np.sqrt(1 / 10 + 1 / fact.rows))
+    assert f"({errors:.1f} standard errors)" in fact.text
 
 
 def test_a_schedule_of_the_rewards_own_weights_is_no_collapse():

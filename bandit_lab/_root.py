@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 _ROUNDING, _MOST_STEPS = 2.0**-52, 300
+AT_ONCE = 16
+"""Settings that are looked at together: those of one stretch of a scan."""
+_NOISE = 1e-9  # of a multiplier's modulus
 
 
 def root(
@@ -51,11 +54,6 @@ def root(
             share += (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
         share = min(max(share, least), 1 - least)
     return best
-
-
-AT_ONCE = 16
-"""Settings that are looked at together: those of one stretch of a scan."""
-_NOISE = 1e-9  # of a multiplier's modulus
 
 
 def first_beyond(top: Callable[[np.ndarray], np.ndarray], grid: np.ndarray) -> tuple[float, complex] | None:

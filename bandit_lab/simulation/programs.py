@@ -23,6 +23,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 MOST = 32
 """Values of the static arguments per function. A sweep comes back to a length only while it is at work on its rows."""
+AXIS = "devices"
 
 
 class Kept:
@@ -39,9 +40,6 @@ class Kept:
     def __len__(self) -> int:
         """Number of stored programs."""
         return self._cached.cache_info().currsize
-
-
-AXIS = "devices"
 
 
 def mesh_for(pieces: int | None = None) -> Mesh:

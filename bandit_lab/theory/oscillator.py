@@ -42,6 +42,9 @@ from bandit_lab.theory.conventions import CONVENTIONS, Convention, gain
 
 _SERIES_RADIUS = 1.0
 _SERIES_TERMS = 12
+Real = Any  # a number, or an array of NumPy or JAX, traced or not
+Mass = Literal["plain", "symmetric"]
+Regime = Literal["overdamped", "critical", "oscillatory", "unstable"]
 
 
 def namespace(*values: Any) -> Any:
@@ -102,11 +105,6 @@ def decaying_pair(decay: Any, squared_norm: Any) -> tuple[Any, Any]:
         factor * xp.where(small, _series(xp, near, 1), xp.sin(positive) / positive),
     )
     return cosine, sine
-
-
-Real = Any  # a number, or an array of NumPy or JAX, traced or not
-Mass = Literal["plain", "symmetric"]
-Regime = Literal["overdamped", "critical", "oscillatory", "unstable"]
 
 
 @dataclass(frozen=True)

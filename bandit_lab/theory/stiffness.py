@@ -44,6 +44,9 @@ from bandit_lab.theory.group_law import GroupLaw
 
 MOMENT_ADVANTAGES: tuple[str, ...] = ("grpo", "dr_grpo", "rloo", "none", "tempered")
 """Those of `group_law.ADVANTAGES` whose infinite groups see a reward's mean and variance alone."""
+ESTIMATORS: tuple[str, ...] = ("frozen", "uncorrected", "ratio", "clipped", "clip_higher", "cispo")
+"""The last three clip: near a fixed point they are `ratio`."""
+KL_ESTIMATORS: tuple[str, ...] = ("exact", "k3")
 
 
 def fisher(policy: np.ndarray) -> np.ndarray:
@@ -198,11 +201,6 @@ class MomentSignal:
     def mean_advantage(self, policy: np.ndarray) -> float:
         """J for none, 0 for the others: they are centred."""
         return float(policy @ self.means) if self.advantage == "none" else 0.0
-
-
-ESTIMATORS: tuple[str, ...] = ("frozen", "uncorrected", "ratio", "clipped", "clip_higher", "cispo")
-"""The last three clip: near a fixed point they are `ratio`."""
-KL_ESTIMATORS: tuple[str, ...] = ("exact", "k3")
 
 
 class Split(NamedTuple):

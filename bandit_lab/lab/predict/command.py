@@ -30,6 +30,11 @@ from bandit_lab.lab.predict.verdict import amount, brief, ranges, verdict
 
 LARGEST_BLOCK, LARGEST_LAG = 65_536, 4096
 """Largest refresh interval of the setting itself: of blocks, and of a rule that keeps every policy so long."""
+BIFURCATIONS = {
+    "flip": "flip: a real multiplier passes -1",
+    "neimark_sacker": "complex pair leaves the unit circle (Neimark-Sacker)",
+}
+STIFFNESS = "reward / logit^2"
 
 
 @dataclass(frozen=True)
@@ -91,13 +96,6 @@ def _no_fixed_point(linear: LinearTheory) -> str:
     if linear.critical_kl_weight is not None:
         return f"{reason}; one exists from kl_weight = {linear.critical_kl_weight:.6g}"
     return f"{reason}; any kl_weight > 0 may have one" if linear.kl_weight == 0 else reason
-
-
-BIFURCATIONS = {
-    "flip": "flip: a real multiplier passes -1",
-    "neimark_sacker": "complex pair leaves the unit circle (Neimark-Sacker)",
-}
-STIFFNESS = "reward / logit^2"
 
 
 def result_of(point: OperatingPoint, peak: int | None = None) -> Result:

@@ -9,7 +9,6 @@ import numpy as np
 from bandit_lab import theory
 from bandit_lab.app.result import Value
 from bandit_lab.app.settings.config import PredictSettings
-from bandit_lab.bandits import TabularBandit
 from bandit_lab.grpo import Hyper, Learner, NoCorrection, OwnLaw, resampled
 from bandit_lab.lab.predict.linear import (
     LinearTheory,
@@ -56,8 +55,7 @@ class OperatingPoint:
     @cached_property
     def means(self) -> np.ndarray:
         """Mean [K] of the reward of each arm that is trained on."""
-        law = self.learner.bandit.law
-        return np.asarray(law.probabilities)[0] @ np.asarray(law.values)
+        return np.asarray(self.learner.bandit.law.means)[0]
 
     @cached_property
     def signal(self) -> Signal | None:
@@ -82,8 +80,7 @@ class OperatingPoint:
     def stationary(self) -> tuple[Value, Value]:
         """(std of the reported reward, std of the log-odds of the best arm)."""
         rate, momentum, interval, _ = self.hyper
-        bandit = self.learner.bandit
-        reported = self.means if type(bandit) is TabularBandit else np.asarray(bandit.true_means)[0]
+        reported = np.asarray(self.learner.bandit.true_means)[0]
         cell = (rate, momentum, interval)
         return stationary_stds(self.linear, self._one_age, reported, cell, self.settings.batch_reuse)
 

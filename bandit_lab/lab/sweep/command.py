@@ -82,8 +82,9 @@ def _block_width() -> dict[str, int]:
     return width | {"unit_seeds": UNIT, **fast.WIDTH}
 
 
-def _write(plan: SweepPlan, folder: RunFolder, settings: dict[str, Any], progress: Progress, started: float,
-           done: Computed) -> Result:  # fmt: skip
+def _write(
+    plan: SweepPlan, folder: RunFolder, settings: dict[str, Any], progress: Progress, started: float, done: Computed
+) -> Result:
     """Write the run folder, the manifest last. started: by `time.perf_counter`."""
     with progress.stage("examples"):
         results, large = dataset(plan, done), streams(plan, done.sampled)

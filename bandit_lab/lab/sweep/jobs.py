@@ -374,5 +374,14 @@ def _measured(
             loop = linear.loop(float(cells.momentum[row]), cells.refresh_interval[row].item())
             again[row] = _stable_again(loop, exact.value, rates)
     why = measure.unsampled_reason(plan.learner, cells.refresh_interval)
-    return DriftResult(**vars(drift), boundary=boundary, onset=onset, growth=growth, rings=rings, outcome=outcome,
-                       reasons=reasons, stable_again=again, no_onset=why)  # fmt: skip
+    return DriftResult(
+        **vars(drift),
+        boundary=boundary,
+        onset=onset,
+        growth=growth,
+        rings=rings,
+        outcome=outcome,
+        reasons=reasons,
+        stable_again=again,
+        no_onset=why,
+    )

@@ -346,8 +346,9 @@ def plan_sampled(plan: SweepPlan, equilibria: "Mapping[float, Equilibrium]", rat
     for length in np.unique(steps):
         index = np.flatnonzero(np.repeat(steps == length, per_row))
         some, start = _take(cells, index), starts[index // per_row]
-        whole = RunsWork(plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds,
-                         plan.keeps_runs, judge)  # fmt: skip
+        whole = RunsWork(
+            plan, int(length), index, some, start, reward.ravel()[index], 0, settings.seeds, plan.keeps_runs, judge
+        )
         chunks += whole.cut()
     return _SampledPlan(rates, std, reasons, chunks, judge)
 

@@ -26,6 +26,9 @@ from bandit_lab.simulation.fast.program import Job, Program
 from bandit_lab.simulation.fast.random_bits import age_uniform
 from bandit_lab.simulation.fast.record import Tail, Track, start_tail, start_track, track, watch, watch_silence
 
+_DECAY = {"adam": 0.0, "adamw": 1e-4}
+_KNOWN = {"b1", "b2", "eps", "weight_decay"}
+
 
 class _Carry(NamedTuple):
     """Between two steps: the current policy, the optimiser's and the staleness model's memory, what is recorded."""
@@ -168,10 +171,6 @@ def _moved(job: Job, arms: ModuleType, ascent: Array, silent: Array, step: Array
     if tail is not None:
         tail = watch(watch_silence(tail, job.program.steps, step, silent), job.program.steps, step + 1, reward)
     return _Carry(policy, memory, carry.staleness, track(job, carry.track, step + 1, reward), tail)
-
-
-_DECAY = {"adam": 0.0, "adamw": 1e-4}
-_KNOWN = {"b1", "b2", "eps", "weight_decay"}
 
 
 class _State(NamedTuple):

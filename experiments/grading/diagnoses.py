@@ -16,7 +16,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from grpo_clinic.report import FAILURES, report
-from grpo_clinic.rules import RULES, Case
+from grpo_clinic.rules import Case, rules
 from matplotlib.figure import Figure as Drawn
 from matplotlib.lines import Line2D
 from scipy.stats import beta
@@ -235,8 +235,7 @@ def prepare(settings: PlantedSettings, explicit: frozenset[str]) -> script.Scrip
     _checks.choice("split", settings.split, SPLITS)
     if settings.runs is not None:
         _checks.integer("runs", settings.runs, 20)
-    for name in settings.limits:
-        _checks.choice("limits", name, [*RULES])
+    rules(settings.limits)
     seed = int(load(settings.split)["seed"]) if settings.seed is None else settings.seed
     _checks.integer("seed", seed, 0)
     return script.ScriptPlan(replace(settings, seed=seed), dict(settings.limits), "float32")

@@ -42,7 +42,7 @@ def features(curve: Curve) -> np.ndarray:
     noise = noise_level(r)
     rho = float(np.sum(detrended[1:] * detrended[:-1]) / max(float(np.sum(detrended**2)), 1e-12))
     by_name = {rule.name: rule for rule in rules()}
-    scores = [fall_of(curve, curve.reward, by_name["fall"]).score, 0.0, 0.0, 0.0]
+    scores = [fall_of(curve.reward_series, 0.0, by_name["fall.reward"]).score, 0.0, 0.0, 0.0]
     if n >= _LONG:
         test, scale = oscillation_test(curve.step, curve.reward), curve.scale.high - curve.scale.low
         waves = Swings(curve).score

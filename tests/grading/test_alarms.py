@@ -27,10 +27,8 @@ def test_false_alarms_of_whole_runs_are_rare_and_a_threshold_per_look_is_caught(
     curves = alarms.healthy_runs("held_out", 240, Progress(quiet=True), 7)
     assert alarms.false_alarms(curves)["without_patience"] <= 22
 
-    def per_look(base, rate, look, held_out_look, reward, held_out):
-        from dataclasses import replace
-
-        return replace(base, collapse_z=1.96, swing_z=1.96, coupling_z=1.96)
+    def per_look(rate, look, held_out_look, reward, held_out):
+        return dict.fromkeys(("fall.reward", "fall.eval", "deepest_fall", "swings"), 1.96), 1.96
 
     monkeypatch.setattr(spending, "at_look", per_look)
     assert alarms.false_alarms(curves[:120])["without_patience"] > 13

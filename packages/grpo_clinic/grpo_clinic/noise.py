@@ -72,14 +72,15 @@ class Gain(NamedTuple):
     error: Floats
 
     @property
-    def clearest(self) -> int:
-        """The beginning that the end stands above most clearly."""
-        return int(np.argmax(self.change / np.maximum(self.error, 1e-300)))
-
-    @property
     def shows(self) -> bool:
         """Whether there is a gain beyond doubt."""
         return bool(np.any(self.change > CLEAR * self.error))
+
+    @property
+    def best(self) -> tuple[int, float, float]:
+        """(place, change, error) of the beginning that the end stands above most clearly, or of the first fifth."""
+        at = int(np.argmax(self.change / np.maximum(self.error, 1e-300))) if self.shows else 0
+        return at, float(self.change[at]), float(self.error[at])
 
     def start(self, at: int) -> str:
         """Which beginning that is, in words."""

@@ -27,26 +27,23 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
     """The outcome of a run, of which `facts` were found."""
     if not case.reward.size:
         return Outcome("not logged", math.nan, math.nan, math.nan, "no reward is logged")
+    lost = next((one for one in facts if one.verdict == "collapsed" and one.fires), None)
     if case.reward.size < _FEWEST:
-        lost = next((one for one in facts if one.verdict == "collapsed" and one.fires), None)
         if lost is not None:
             return Outcome("fell", math.nan, math.nan, math.nan, lost.text)
         text = f"a gain is told from noise by {_FEWEST} rewards or more"
         return Outcome("too short", math.nan, math.nan, math.nan, text)
     gain = case.gain
-    at = gain.clearest if gain.shows else 0
-    change, error = float(gain.change[at]), float(gain.error[at])
-    z = abs(change) / error if error > 0 else (math.inf if change else 0.0)
-    p = 2 * NormalDist().cdf(-z)
-    fired = {one.rule: one for one in facts if one.fires}
+    at, change, error = gain.best
+    p = 2 * NormalDist().cdf(-abs(change) / error) if error > 0 else float(change == 0)
     gain_text = f"{change:+.3g} from the first {gain.start(at)} to the last fifth, error {error:.2g}"
-    if "reward_no_number" in fired:
-        return Outcome("ended", change, error, p, fired["reward_no_number"].text)
-    for one in facts:
-        if one.fires and one.verdict == "collapsed":
-            return Outcome("fell", change, error, p, one.text)
+    fired = {one.rule: one.text for one in facts if one.fires}
+    if "no_number.reward" in fired:
+        return Outcome("ended", change, error, p, fired["no_number.reward"])
+    if lost is not None:
+        return Outcome("fell", change, error, p, lost.text)
     if "swings" in fired:
-        return Outcome("swings", change, error, p, f"{gain_text}; {fired['swings'].text}")
+        return Outcome("swings", change, error, p, f"{gain_text}; {fired['swings']}")
     if gain.shows:
         first = case.reward[: max(case.reward.size // 10, 1)].mean()
         whole = case.reward[-(case.reward.size // 5) :].mean() - case.reward[0]

@@ -11,7 +11,7 @@ from grpo_clinic import noise, timing
 from grpo_clinic.outcome import Outcome, outcome_of
 from grpo_clinic.readers.record import COLUMNS, Curve
 from grpo_clinic.rules import Case, Fact, Missing, rules
-from grpo_clinic.rules.age import stable_up_to
+from grpo_clinic.rules.answers import stable_up_to
 from grpo_clinic.rules.control import not_in_order
 
 FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
@@ -98,12 +98,10 @@ class Report:
             wrong = "; ".join(self.control)
             return f"No all-clear from this control run: {wrong}." if wrong else "What a control run tests is in order."
         for name in self.harms:
+            first = self.moved[0] if self.moved and name in ("collapsed", "dynamical_instability") else None
+            if first and first.role in timing.ENGINE:
+                return f"Look at the engine first: '{first.key}' moved before the reward. No learning rate mends it."
             own = next((one.then for one in self.fired if one.verdict == name and one.then), "")
-            engine = [one for one in self.moved if one.role in timing.ENGINE]
-            if name in ("collapsed", "dynamical_instability") and engine and self.moved[0] == engine[0]:
-                return (
-                    f"Look at the engine first: '{engine[0].key}' moved before the reward. No learning rate mends it."
-                )
             return own or _THEN.get(name, f"Look at {name.replace('_', ' ')}.")
         if self.outcome.what in ("too short", "not logged"):
             return "Log the reward at every step, and run longer: then more can be said."
@@ -124,29 +122,26 @@ def report(
     """
     curve, asked = case.curve, rules(limits, errors)
     answers = [rule(case) for rule in asked]
-    facts = [one for one in answers if isinstance(one, Fact)]
     missing = [one for one in answers if isinstance(one, Missing)]
+    facts = [one for one in answers if isinstance(one, Fact)]
     control = not_in_order(case)
-    if (
-        control is not None
-        or not case.reward.size
-        or [one for one in facts if one.verdict == "collapsed" and one.fires]
-    ):
-        facts = [one._replace(score=min(one.score, 0.99)) if one.verdict == "stalled" else one for one in facts]
+    if control is not None or not case.reward.size or any(one.fires and one.verdict == "collapsed" for one in facts):
+        facts = [one.unless(one.verdict == "stalled") for one in facts]
     facts.sort(key=lambda one: (not one.fires, _RANK.get(one.verdict, len(_RANK)), -one.score))
-    fell = [one for one in facts if one.verdict in ("collapsed", "dynamical_instability") and one.fires]
-    used = {role for rule in asked for role in rule.roles} | {"zero_std_frac", "lr"}
+    fired = [one for one in facts if one.fires]
+    onset = next((one.window[0] for one in fired if one.verdict in ("collapsed", "dynamical_instability")), None)
+    used = {role for rule in asked for role in rule.roles} | {"zero_std_frac", "reward_std", "lr"}
     return Report(
         name,
         outcome_of(case, facts),
         tuple(facts),
-        _notes(case, facts),
+        _notes(case, fired),
         (*traps, *_traps(case)),
-        (*curve.notes, *_ages(case)),
+        (*curve.notes, *_ages(curve)),
         tuple(dict.fromkeys([one.what for one in missing if not one.logged])),
         _too_short(missing),
         (*[curve.series[role].key for role in COLUMNS if role in curve.series and role not in used], *curve.unread),
-        tuple(timing.moves(curve, fell[0].window[0])) if fell else (),
+        () if onset is None else tuple(timing.moves(curve, onset)),
         control,
     )
 
@@ -164,44 +159,34 @@ def _too_short(missing: list[Missing]) -> tuple[str, ...]:
     )
 
 
-def _notes(case: Case, facts: list[Fact]) -> dict[str, str]:
+def _notes(case: Case, fired: list[Fact]) -> dict[str, str]:
     """Verdict -> why it is a note: every fact of it says so, or it is a means and no harm shows."""
-    by_name: dict[str, list[Fact]] = {}
-    for one in facts:
-        if one.fires:
-            by_name.setdefault(one.verdict, []).append(one)
-    if not by_name:
-        return {}
-    own = {
-        name: group[0].note for name, group in by_name.items() if name not in _MEANS and all(one.note for one in group)
-    }
-    harm = any(name not in _MEANS and name not in _NO_CAUSE and name not in own for name in by_name)
-    fallen = bool(case.reward.size) and noise.fallen(case.reward)
-    fallen |= case.curve.eval is not None and noise.fallen(case.curve.eval.value)
-    notes = dict(own)
-    for name in by_name.keys() & _MEANS.keys():
-        if not case.reward.size:
-            notes[name] = f"{_MEANS[name]}; without a reward nobody can tell whether that is harm"
-        elif harm or fallen:
-            continue
-        elif by_name[name][0].note:
-            notes[name] = f"{_MEANS[name]}, {by_name[name][0].note}"
-        elif noise.rising(case.reward) and _rise(case) > 0.005:
-            notes[name] = f"{_MEANS[name]}, but the reward still rises"
-        elif name != "advantage_degeneracy" and _high(case):
-            notes[name] = f"{_MEANS[name]}, but the reward holds in the upper half of its scale"
+    own: dict[str, list[str]] = {}
+    for one in fired:
+        own.setdefault(one.verdict, []).append(one.note)
+    notes = {name: why[0] for name, why in own.items() if name not in _MEANS and all(why)}
+    harm = any(name not in _MEANS and name not in _NO_CAUSE and name not in notes for name in own)
+    harm = harm or any(one and noise.fallen(one.value) for one in (case.curve.reward_series, case.curve.eval))
+    for name in [name for name in own if name in _MEANS]:
+        if why := _excuse(case, name, own[name][0], harm):
+            notes[name] = f"{_MEANS[name]}{why}"
     return notes
 
 
-def _rise(case: Case) -> float:
-    first, last = np.array_split(case.reward[case.reward.size // 2 :], 2)
-    return float(last.mean() - first.mean()) / case.span
-
-
-def _high(case: Case) -> bool:
-    width, low = max(case.reward.size // 10, 3), case.curve.scale.low
-    first, last = ((float(part.mean()) - low) / case.span for part in (case.reward[:width], case.reward[-width:]))
-    return last > 0.5 and (case.curve.scale.given or last - first > 0.25)
+def _excuse(case: Case, name: str, own: str, harm: bool) -> str:
+    """Why a means does no harm, "" where it may."""
+    reward, width = case.reward, max(case.reward.size // 10, 3)
+    if not reward.size:
+        return "; without a reward nobody can tell whether that is harm"
+    if harm or own:
+        return "" if harm else f", {own}"
+    before, behind = np.array_split(reward[reward.size // 2 :], 2)
+    if noise.rising(reward) and behind.mean() - before.mean() > 0.005 * case.span:
+        return ", but the reward still rises"
+    first, last = case.height(reward[:width]), case.height(reward[-width:])
+    if name != "advantage_degeneracy" and last > 0.5 and (case.curve.scale.given or last - first > 0.25):
+        return ", but the reward holds in the upper half of its scale"
+    return ""
 
 
 def _traps(case: Case) -> tuple[str, ...]:
@@ -219,15 +204,16 @@ def _traps(case: Case) -> tuple[str, ...]:
     return tuple(traps)
 
 
-def _ages(case: Case) -> tuple[str, ...]:
+def _ages(curve: Curve) -> tuple[str, ...]:
     """What the logged ages do to the edge of stability, as plain numbers."""
-    age, largest = case.curve.series.get("age"), case.curve.series.get("age_max")
-    if age is None and largest is None:
+    age = curve.series.get("age")
+    largest = curve.series.get("age_max", age)
+    if largest is None:
         return ()
-    top = float((largest or age).value.max())  # type: ignore[union-attr]
-    mean = float(age.value.mean()) if age is not None else top
+    top = float(largest.value.max())
+    mean = top if age is None else float(age.value.mean())
     by_mean, by_largest = stable_up_to(mean, top)
-    of_mean = f"stable up to {by_mean:.3g} by the mean age, {mean:.3g}, and " if age is not None else ""
+    of_mean = "" if age is None else f"stable up to {by_mean:.3g} by the mean age, {mean:.3g}, and "
     return (
         f"learning rate times stiffness without momentum: {of_mean}{by_largest:.3g} by the largest age, {top:.3g} "
         "(2 with fresh answers)",
@@ -236,53 +222,41 @@ def _ages(case: Case) -> tuple[str, ...]:
 
 def text(judged: Report, curve: Curve, whole: bool = False) -> str:
     """The first screen, at most eight lines; `whole`: every fact with its limit, and what was read."""
-    count = f"{curve.reward.size or 'no'} reward{'s' if curve.reward.size != 1 else ''}"
-    what = "a control run, at learning rate 0" if judged.control is not None else judged.outcome.what
-    lines = [f"{judged.name}, {count}: {what}. {_capital(judged.outcome.text)}."]
-    above = {judged.outcome.text}
-    facts = [one for one in judged.fired if one.text not in above]
+    outcome, count = judged.outcome, f"{curve.reward.size or 'no'} reward{'s' if curve.reward.size != 1 else ''}"
+    what = "a control run, at learning rate 0" if judged.control is not None else outcome.what
+    lines = [f"{judged.name}, {count}: {what}. {outcome.text[:1].upper()}{outcome.text[1:]}."]
+    facts = [one for one in judged.fired if one.text != outcome.text]
     shown = facts if whole else list({one.verdict: one for one in reversed(facts)}.values())[::-1][:3]
     lines += [f"  {_fact_text(one, judged.notes, whole)}" for one in shown]
     if len(facts) > len(shown):
         lines[-1] += f" ({len(facts) - len(shown)} more: -v)"
-    if judged.moved and (first := judged.moved[0]):
+    if judged.moved:
+        first = judged.moved[0]
         lines.append(f"  Moved first: '{first.key}' at step {first.step:g}, {first.times:.3g} of its usual spreads.")
     lines.append(f"Next: {judged.next}")
-    beside = [("Not logged", judged.not_logged), ("Logged and not judged", (*judged.too_short, *judged.not_judged))]
-    if not whole:
-        lines += [f"{title}: {_some(names)}." for title, names in beside if names]
-        return "\n".join(lines)
-    lines += [f"  within limits: {_fact_text(one, {}, True)}" for one in judged.facts if not one.fires]
-    lines += [f"{title}: {'; '.join(names)}." for title, names in beside if names]
-    lines += [f"Beware: {one}." for one in judged.traps] + [f"Note: {one}." for one in judged.remarks]
-    return "\n".join([*lines, f"Read: {'; '.join(curve.recognised)}."])
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
-
-def _some(names: tuple[str, ...], most: int = 5) -> str:
-    more = f", and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    most, between = (None, "; ") if whole else (5, ", ")
+    if whole:
+        lines += [f"  within limits: {_fact_text(one, {}, True)}" for one in judged.facts if not one.fires]
+    unjudged = (*judged.too_short, *judged.not_judged)
+    for title, names in (("Not logged", judged.not_logged), ("Logged and not judged", unjudged)):
+        more = f", and {len(names) - 5} more" if most and len(names) > most else ""
+        lines += [f"{title}: {between.join(names[:most])}{more}."] if names else []
+    if whole:
+        lines += [f"Beware: {one}." for one in judged.traps] + [f"Note: {one}." for one in judged.remarks]
+        lines.append(f"Read: {'; '.join(curve.recognised)}.")
+    return "\n".join(lines)
 
 
 def _fact_text(one: Fact, notes: Mapping[str, str], whole: bool) -> str:
-    name = one.verdict.replace("_", " ")
     limit = f" [{one.rule}: {one.value:.4g}, limit {one.limit:.4g} {one.unit}]" if whole else ""
     note = f"; a note: {notes[one.verdict]}" if one.verdict in notes else ""
+    name = one.verdict.replace("_", " ")
     return f"{name}, steps {one.window[0]:g} to {one.window[1]:g}: {one.text}{note}{limit}."
 
 
 def row(judged: Report, curve: Curve) -> dict[str, Any]:
     """The same as numbers; what is no finite number is null."""
-    sources = {rule.name: rule for rule in rules()}
-    shown = ("rule", "verdict", "fires", "value", "limit", "unit", "window", "rows", "text")
-    evidence = [
-        {name: getattr(one, name) for name in shown}
-        | {"formula": sources[one.rule].formula, "source": sources[one.rule].source}
-        for one in judged.facts
-    ]
+    said = {rule.name: {"formula": rule.formula, "source": rule.source} for rule in rules()}
     numbers: dict[str, Any] = plain(
         {
             "log": judged.name,
@@ -292,7 +266,7 @@ def row(judged: Report, curve: Curve) -> dict[str, Any]:
             "outcome": vars(judged.outcome),
             "verdict": judged.verdict,
             "notes": judged.notes,
-            "evidence": evidence,
+            "evidence": [{**one._asdict(), "fires": one.fires, **said[one.rule]} for one in judged.facts],
             "moved_first": [{"key": one.key, "step": one.step} for one in judged.moved],
             "traps": judged.traps,
             "remarks": judged.remarks,

@@ -41,6 +41,10 @@ class Fact(NamedTuple):
         """Whether it is beyond the limit."""
         return bool(self.score >= 1)
 
+    def unless(self, excused: bool, why: str = "") -> "Fact":
+        """The same, below the limit where it is excused."""
+        return self._replace(score=min(self.score, 0.99), text=self.text + why) if excused else self
+
 
 @dataclass(frozen=True)
 class Missing:
@@ -77,6 +81,10 @@ class Case:
         """The reward's scale, largest less smallest."""
         return max(self.curve.scale.high - self.curve.scale.low, 1e-12)
 
+    def height(self, rewards: Floats) -> float:
+        """Mean of these rewards, from the bottom of the scale: 1 at its top."""
+        return float(rewards.mean() - self.curve.scale.low) / self.span
+
     def series(self, role: str) -> Series:
         """A column that the rule needs: it is there."""
         return self.curve.series[role]
@@ -97,19 +105,19 @@ class Case:
         step = self.curve.leading.step
         return float(np.interp(0.8 * (step.size - 1), np.arange(step.size), step))
 
-    @cached_property
-    def _counts(self) -> dict[str, int]:
-        counts = {role: one.value.size for role, one in self.curve.series.items()}
-        counts["reward"] = self.reward.size
-        counts["eval"] = 0 if self.curve.eval is None else self.curve.eval.value.size
-        counts["parts"] = max([one.value.size for one in self.curve.parts.values()], default=0)
-        return counts
+    @property
+    def stays(self) -> bool:
+        """Whether the last fifth of the rewards is no lower than the first."""
+        part = max(self.reward.size // 5, 1)
+        return bool(self.reward[-part:].mean() >= self.reward[:part].mean())
 
-    def rows(self, need: str) -> int:
-        """How many values of it there are; of "a|b" the larger number."""
-        if need not in self._counts:
-            self._counts[need] = max([self._counts.get(one, 0) for one in need.split("|")])
-        return self._counts[need]
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """How many values of each need there are."""
+        curve = self.curve
+        counts = {role: one.value.size for role, one in curve.series.items()}
+        counts |= {"reward": self.reward.size, "eval": 0 if curve.eval is None else curve.eval.value.size}
+        return counts | {"parts": max([one.value.size for one in curve.parts.values()], default=0)}
 
 
 Judge = Callable[[Case, "Rule"], Fact | Missing | None]
@@ -121,7 +129,7 @@ class Rule:
 
     needs: roles, all of them; "a|b": one of the two. rows: values that each must have. limit: in `unit`. errors:
     standard errors that the value must lie beyond the limit, 0 where it is a level. formula, source: where it comes
-    from. proves: what follows if it fires, in one sentence.
+    from. proves: what follows if it fires, in one sentence. role: the quantity, in a rule of several.
     """
 
     name: str
@@ -135,6 +143,7 @@ class Rule:
     judge: Judge
     rows: int = 1
     errors: float = 0.0
+    role: str = ""
 
     @cached_property
     def roles(self) -> list[str]:
@@ -144,21 +153,23 @@ class Rule:
     def __call__(self, case: Case) -> Fact | Missing | None:
         """The fact, or why there is none; None where the question does not arise."""
         for need in self.needs:
-            if (count := case.rows(need)) < self.rows:
-                name = need.replace("|", " or ").replace("_", " ")
-                return Missing(name, bool(count), count, self.rows)
+            if (count := max(case.rows.get(role, 0) for role in need.split("|"))) < self.rows:
+                return Missing(need.replace("|", " or ").replace("_", " "), bool(count), count, self.rows)
         answer = self.judge(case, self)
         if not isinstance(answer, Fact):
             return answer
         return answer._replace(rule=self.name, verdict=self.verdict, limit=self.limit, unit=self.unit)
 
 
-RULES: Registry[Any] = Registry("rule")
+RULES: Registry[list[Rule]] = Registry("rule")
 
 
-def register_rule(name: str, **asked: Any) -> Callable[[Judge], Judge]:
+def register_rule(
+    name: str, of: Mapping[str, Mapping[str, Any]] | None = None, **asked: Any
+) -> Callable[[Judge], Judge]:
     """Decorator of a function (case, rule) -> Fact, Missing or None; arguments are those of `Rule`.
 
+    of: role -> arguments of its own, in a rule that puts one question to several quantities; limits name `rule.role`.
     A plug-in is a module that decorates its functions; `grpo-clinic diagnose --plugin MODULE` imports it.
 
     Raises:
@@ -173,12 +184,15 @@ def register_rule(name: str, **asked: Any) -> Callable[[Judge], Judge]:
     """
 
     def keep(judge: Judge) -> Judge:
-        rule = Rule(name, judge=judge, **asked)
-        for role in rule.roles:
+        made = [
+            Rule(f"{name}.{role}", judge=judge, role=role, **{"needs": (role,), **asked, **own})
+            for role, own in (of or {}).items()
+        ] or [Rule(name, judge=judge, **asked)]
+        for role in {role for rule in made for role in rule.roles}:
             _checks.require(role in ("", *NEEDS), "needs", f"some of {', '.join(NEEDS)}", role)
 
-        def build() -> Rule:
-            return rule
+        def build() -> list[Rule]:
+            return made
 
         build.__module__ = judge.__module__
         RULES.register(name)(build)
@@ -188,21 +202,19 @@ def register_rule(name: str, **asked: Any) -> Callable[[Judge], Judge]:
 
 
 def rules(limits: Mapping[str, float] | None = None, errors: Mapping[str, float] | None = None) -> list[Rule]:
-    """All rules, with other limits or standard errors for those that are named. Raises ValueError for other names."""
+    """All questions, with other limits or standard errors for those that are named. Raises ValueError for others."""
     limits, errors = limits or {}, errors or {}
-    by_name: dict[str, Rule] = {name: build() for name, build in RULES.items()}
+    by_name = {one.name: one for build in RULES.values() for one in build()}
     for name in {**limits, **errors}:
-        if name not in by_name:
-            raise ValueError(f"limits: expected the name of a rule, one of {', '.join(by_name)}, got {name}")
-        one = by_name[name]
+        one = by_name[_checks.choice("limits", name, by_name)]
         by_name[name] = replace(one, limit=limits.get(name, one.limit), errors=errors.get(name, one.errors))
     return list(by_name.values())
 
 
-def window_of(series: Series, rows: slice = slice(None)) -> tuple[float, float]:
-    """First and last step of these rows."""
+def where(series: Series, rows: slice = slice(None)) -> tuple[tuple[float, float], int]:
+    """First and last step of these rows, and how many they are."""
     step = series.step[rows]
-    return float(step[0]), float(step[-1])
+    return (float(step[0]), float(step[-1])), step.size
 
 
 def since(series: Series, high: np.ndarray, least: int = 1) -> tuple[float, float]:

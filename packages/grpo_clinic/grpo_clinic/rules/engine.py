@@ -9,7 +9,7 @@ import numpy as np
 
 from grpo_clinic.readers.median import median
 from grpo_clinic.readers.record import Floats, Series
-from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, window_of
+from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, where
 
 _TAIL = 0.5
 """Nats of k1 from which a mean ratio below 1 may be the missing tail of its weights."""
@@ -21,22 +21,25 @@ _SYNC = (
 )
 
 
+def _filled(ratio: Series | None) -> Series | None:
+    """The mean ratio where somebody filled it: 0 is none."""
+    if ratio is None or not np.any(ratio.value > 0):
+        return None
+    return Series(ratio.step[ratio.value > 0], ratio.value[ratio.value > 0], ratio.key)
+
+
 def _excess_ratio(case: Case) -> tuple[Series, str] | None:
     """mean(r) - 1 by row [n], from k3 - k1 or else from the logged mean ratio, and a word on truncation."""
-    k1, k3, ratio = (case.curve.series.get(name) for name in ("engine_k1", "engine_kl", "importance_ratio"))
-    if ratio is not None:
-        filled = ratio.value > 0  # a mean ratio of 0 is none: nobody filled it
-        ratio = Series(ratio.step[filled], ratio.value[filled], ratio.key) if filled.any() else None
-    if k1 is not None and k3 is not None:
-        step = np.intersect1d(k1.step, k3.step)
-        if step.size:
-            excess = Series(step, k3.at(step) - k1.at(step), f"{k3.key}' - '{k1.key}")
-            if ratio is not None and (both := np.intersect1d(step, ratio.step)).size:
-                off = median(np.abs(ratio.at(both) - 1 - excess.at(both)))
-                if off > 0.02:
-                    return excess, f"; '{ratio.key}' is another number by {off:.2g}: a truncated or masked ratio"
-            return excess, ""
-    return None if ratio is None else (Series(ratio.step, ratio.value - 1, ratio.key), "")
+    k1, k3, ratio = (case.curve.series.get(role) for role in ("engine_k1", "engine_kl", "importance_ratio"))
+    ratio = _filled(ratio)
+    step = np.zeros(0) if k1 is None or k3 is None else np.intersect1d(k1.step, k3.step)
+    if k1 is None or k3 is None or not step.size:
+        return None if ratio is None else (Series(ratio.step, ratio.value - 1, ratio.key), "")
+    excess, word = Series(step, k3.at(step) - k1.at(step), f"{k3.key}' - '{k1.key}"), ""
+    if ratio is not None and (both := np.intersect1d(step, ratio.step)).size:
+        off = median(np.abs(ratio.at(both) - 1 - excess.at(both)))
+        word = f"; '{ratio.key}' is another number by {off:.2g}: a truncated or masked ratio" if off > 0.02 else ""
+    return excess, word
 
 
 def _strongest(value: Floats) -> tuple[float, slice]:
@@ -59,115 +62,72 @@ def _strongest(value: Floats) -> tuple[float, slice]:
     unit="1",
     formula="mean(r) - 1 = k3 - k1",
     source="sum over b of b (pi/b) = 1",
-    proves="the engine did not sample from the law "
-    "that it reports, or its law leaves out answers that the trainer's has",
+    proves="the engine did not sample from the law that it reports, or its law leaves out answers of the trainer's",
 )
-def misreported(case: Case, rule: Rule) -> Fact | Missing | None:
-    """A mean ratio that no true report has."""
+def _misreported(case: Case, rule: Rule) -> Fact | Missing:
     excess, k1 = _excess_ratio(case), case.curve.series.get("engine_k1")
     if excess is None:
         if k1 is None:
             return Missing("importance ratio")
         low, rows = _strongest(np.minimum(k1.value, 0.0))
         text = f"'{k1.key}' = {low:.3g}: k1 is a KL divergence and is never below zero of a true report"
-        return Fact(-low / rule.limit, low, window_of(k1, rows), k1.value[rows].size, text, _MEND)
+        return Fact(-low / rule.limit, low, *where(k1, rows), text, _MEND)
     series, word = excess
     value, rows = _strongest(series.value)
     far = None if k1 is None else median(k1.value)
     at = "" if far is None else f", k1 = {far:.3g}"
-    text = f"'{series.key}': mean ratio {1 + value:.3g}{at}{word}"
+    fact = Fact(
+        min(abs(value) / rule.limit, 1e3),
+        value,
+        *where(series, rows),
+        f"'{series.key}': mean ratio {1 + value:.3g}{at}{word}",
+        _MEND,
+    )
     if value < 0 and (far is None or far > _TAIL):
         why = "masked, truncated or heavy-tailed" if far is None else "heavy-tailed at this distance"
-        return Fact(
-            min(-value / rule.limit, 0.99),
-            value,
-            window_of(series, rows),
-            series.value[rows].size,
-            f"{text}; below 1 it may be {why}",
-            _MEND,
-        )
-    if value < 0:
-        text += "; alike for all tokens: the engine leaves out a tail (top-p, top-k) that the trainer counts"
-    return Fact(min(abs(value) / rule.limit, 1e3), value, window_of(series, rows), series.value[rows].size, text, _MEND)
-
-
-def _apart(case: Case, role: str, rule: Rule, what: str, below: bool = False) -> Fact:
-    series = case.series(role)
-    value, rows = _strongest(1 - series.value if below else series.value)
-    value = 1 - value if below else abs(value)
-    score = rule.limit / max(value, 1e-9) if below else value / rule.limit
-    text = f"'{series.key}': {what} {value:.3g}"
-    return Fact(min(score, 1e3), value, window_of(series, rows), series.value[rows].size, text, _SYNC)
-
-
-register_rule(
-    "engine_distance",
-    verdict="sampler_mismatch",
-    needs=("engine_kl",),
-    limit=0.1,
-    unit="nats per token (k3)",
-    formula="median of a fifth, or of three rows running",
-    source="trainers warn at .1 nats of KL",
-    proves="engine and trainer are two policies",
-)(lambda case, rule: _apart(case, "engine_kl", rule, "engine and trainer lie apart by"))
-
-
-register_rule(
-    "engine_difference",
-    verdict="sampler_mismatch",
-    needs=("engine_abs",),
-    limit=0.3,
-    unit="nats per token, mean |difference|",
-    formula="median of a fifth, or of three rows running",
-    source="public runs that learn stay below .11, engines with other weights stood at .8; the middle by logarithm",
-    proves="engine and trainer are two policies",
-)(lambda case, rule: _apart(case, "engine_abs", rule, "mean |difference| of log-probabilities"))
+        return fact.unless(True, f"; below 1 it may be {why}")
+    alike = "; alike for all tokens: the engine leaves out a tail (top-p, top-k) that the trainer counts"
+    return fact._replace(text=fact.text + alike) if value < 0 else fact
 
 
 @register_rule(
-    "engine_ratio",
+    "mismatch",
+    of={
+        "engine_kl": {"limit": 0.1, "unit": "nats per token (k3)", "source": "trainers warn at .1 nats of KL"},
+        "engine_abs": {
+            "limit": 0.3,
+            "unit": "nats per token, mean |difference|",
+            "source": "public runs that learn stay below .11, engines with other weights stood at .8; their middle",
+        },
+        "importance_ratio": {"limit": 2.0, "unit": "times, or one over it", "source": "verl truncates at 2"},
+        "ess": {
+            "limit": 0.3,
+            "unit": "share of the batch, or below",
+            "source": "ours: less than a third of the batch carries the update",
+        },
+    },
     verdict="sampler_mismatch",
-    needs=("importance_ratio",),
-    limit=2.0,
-    unit="times, or one over it",
     formula="median of a fifth, or of three rows running",
-    source="verl truncates at 2",
     proves="engine and trainer are two policies",
 )
-def engine_ratio(case: Case, rule: Rule) -> Fact | None:
-    """Mean ratio of the probabilities."""
-    series = case.series("importance_ratio")
-    filled = series.value > 0
-    if not filled.any():
+def _mismatch(case: Case, rule: Rule) -> Fact | None:
+    """Of effective sample sizes only shares: a count is passed over."""
+    series: Series | None = case.series(rule.role)
+    if rule.role == "importance_ratio":
+        series = _filled(series)
+    if series is None or (rule.role == "ess" and series.value.max() > 1 + 1e-6):
         return None
-    log, rows = _strongest(np.log(series.value[filled]))
-    text = f"'{series.key}': the trainer finds the answers {np.exp(log):.3g} times as likely as the engine said"
-    step = series.step[filled][rows]
-    return Fact(
-        min(abs(log) / np.log(rule.limit), 1e3),
-        float(np.exp(log)),
-        (float(step[0]), float(step[-1])),
-        step.size,
-        text,
-        _SYNC,
-    )
-
-
-@register_rule(
-    "few_effective",
-    verdict="sampler_mismatch",
-    needs=("ess",),
-    limit=0.3,
-    unit="share of the batch, or below",
-    formula="(sum w)^2 / (n sum w^2)",
-    source="ours: less than a third of the batch carries the update",
-    proves="a few answers carry the update",
-)
-def few_effective(case: Case, rule: Rule) -> Fact | None:
-    """Effective sample size as a share of the batch; a count is passed over."""
-    if case.series("ess").value.max() > 1 + 1e-6:
-        return None
-    return _apart(case, "ess", rule, "effective share of the batch", below=True)
+    if rule.role == "importance_ratio":
+        log, rows = _strongest(np.log(series.value))
+        value, score = float(np.exp(log)), abs(log) / np.log(rule.limit)
+    elif rule.role == "ess":
+        lost, rows = _strongest(1 - series.value)
+        value, score = 1 - lost, rule.limit / max(1 - lost, 1e-9)
+    else:
+        apart, rows = _strongest(series.value)
+        value, score = abs(apart), abs(apart) / rule.limit
+    text = f"'{series.key}': engine and trainer stand at {value:.3g} {rule.unit.partition(', or')[0]}"
+    return Fact(min(score, 1e3), value, *where(series, rows), text, _SYNC)
 
 
 @register_rule(
@@ -181,11 +141,10 @@ def few_effective(case: Case, rule: Rule) -> Fact | None:
     source="ours: rounding does not grow",
     proves="engine and trainer drift apart",
 )
-def mismatch_grows(case: Case, rule: Rule) -> Fact:
-    """Growth of the distance."""
-    role, floor = ("engine_kl", 0.05) if case.rows("engine_kl") >= rule.rows else ("engine_abs", 0.15)
-    series, part = case.series(role), case.rows(role) // 5
+def _mismatch_grows(case: Case, rule: Rule) -> Fact:
+    role, floor = ("engine_kl", 0.05) if case.rows.get("engine_kl", 0) >= rule.rows else ("engine_abs", 0.15)
+    series, part = case.series(role), case.rows[role] // 5
     first, last = (median(np.abs(series.value[rows])) for rows in (slice(0, part), slice(-part, None)))
     text = f"'{series.key}' grew from {first:.3g} to {last:.3g}"
-    score = min(last / max(first, 1e-12) / rule.limit, last / floor)
-    return Fact(score, last / max(first, 1e-12), window_of(series), part, text, _SYNC)
+    ratio = last / max(first, 1e-12)
+    return Fact(min(ratio / rule.limit, last / floor), ratio, where(series)[0], part, text, _SYNC)

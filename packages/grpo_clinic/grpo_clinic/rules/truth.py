@@ -8,7 +8,7 @@ import numpy as np
 from grpo_clinic import noise
 from grpo_clinic.readers.median import median
 from grpo_clinic.readers.record import Floats, RewardScale, Series
-from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, tail, window_of
+from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, tail, where
 
 TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])(em|gold|true)($|[_/])", re.IGNORECASE)
 """Keys of what counts."""
@@ -40,52 +40,67 @@ def _same(part: Series, case: Case) -> bool:
     source="tried on public logs that had been read",
     proves="the reward was gained beside what this part pays for",
 )
-def part_stays(case: Case, rule: Rule) -> Fact | None:
-    """A part that counts, below half of its top in the last fifth, while the sum gained a fifth of its scale."""
-    gain = case.gain
-    change, error = float(gain.change[0]), float(gain.error[0])
-    seen: Fact | None = None
+def _part_stays(case: Case, rule: Rule) -> Fact | None:
+    """Below half of its top in the last fifth, while the sum gained a fifth of its scale."""
+    change, error = float(case.gain.change[0]), float(case.gain.error[0])
+    seen = []
     for key, part in case.curve.parts.items():
         if part.value.size < rule.rows or not TRUE_PART.search(key) or _same(part, case) or part.value.min() < 0:
             continue
         own = noise.gain_of(part.value)
         late, top = float(tail(part.value, 5).mean()), max(float(part.value.max()), 1.0)
         share = max(float(own.change[0]), 0.0) / max(change, 1e-300)
-        enough = min(
-            change / (0.2 * case.span), change / max(rule.errors * error / 2, 1e-300), 0.5 * top / max(late, 1e-9)
-        )
+        enough = min(change / (0.2 * case.span), change / max(rule.errors * error / 2, 1e-300))
+        score = min(enough, 0.5 * top / max(late, 1e-9), rule.limit / max(share, 1e-6))
         text = f"'{key}' gained {own.change[0]:+.2g} and stands at {late:.3g}; the reward gained {change:+.2g}"
-        fact = Fact(min(enough, rule.limit / max(share, 1e-6)), share, window_of(part), part.value.size // 5, text)
-        seen = fact if seen is None or fact.score > seen.score else seen
-    return seen
+        seen.append(Fact(score, share, where(part)[0], part.value.size // 5, text))
+    return max(seen, key=lambda one: one.score, default=None)
 
 
 @register_rule(
-    "evaluation_falls",
+    "worse",
+    of={
+        "eval": {
+            "needs": ("eval", "reward"),
+            "rows": 6,
+            "limit": 0.25,
+            "errors": 2.0,
+            "unit": "share of the largest held-out result",
+            "formula": "(max(first three) - median(last fifth)) / max",
+            "source": "tried on public logs that had been read",
+        },
+        "perplexity": {
+            "needs": ("perplexity", "reward"),
+            "rows": _FEWEST,
+            "limit": 1.0,
+            "unit": "nats per token",
+            "formula": "log(median(last three) / first)",
+            "source": "as the KL to the reference",
+        },
+    },
     verdict="reward_hacking",
-    needs=("eval", "reward"),
-    rows=6,
-    limit=0.25,
-    errors=2.0,
-    unit="share of the largest held-out result",
-    formula="(max(first three) - median(last fifth)) / max",
-    source="tried on public logs that had been read",
-    proves="the model does worse on what was held out than at first",
+    proves="what was held out, or what a model that is not trained finds likely, is worse than at first",
 )
-def evaluation_falls(case: Case, rule: Rule) -> Fact | None:
-    """The held-out result at the end beside its first three values, while the reward did not fall."""
-    held = case.curve.eval
-    if held is None or case.curve.reward_is_eval:
+def _worse(case: Case, rule: Rule) -> Fact | None:
+    """While the reward did not fall."""
+    curve = case.curve
+    if rule.role == "perplexity":
+        series = case.series("perplexity")
+        if series.value.min() <= 0:
+            return None
+        first, last, rows = float(series.value[0]), median(series.value[-3:]), 3
+        value = math.log(last / first)
+        score = value / rule.limit
+    elif curve.eval is None or curve.reward_is_eval:
         return None
-    scale = case.curve.scale if case.curve.scale.given else RewardScale.estimated(held.value)
-    lost = float(held.value[:3].max() - median(tail(held.value, 5)))
-    share = lost / max(float(held.value.max()) - scale.bottom, 1e-300)
-    error = noise.noise_level(held.value)
-    part = max(case.reward.size // 5, 1)
-    stays = case.reward[-part:].mean() >= case.reward[:part].mean()
-    score = min(share / rule.limit, lost / max(rule.errors * error, 1e-300)) if stays else 0.0
-    text = f"'{held.key}' lost {lost:.3g} from its first three values to its last fifth, and the reward did not fall"
-    return Fact(max(score, 0.0), share, window_of(held), int(held.value.size), text)
+    else:
+        series, rows = curve.eval, curve.eval.value.size
+        scale = curve.scale if curve.scale.given else RewardScale.estimated(series.value)
+        first, last = float(series.value[:3].max()), median(tail(series.value, 5))
+        value = (first - last) / max(float(series.value.max()) - scale.bottom, 1e-300)
+        score = min(value / rule.limit, (first - last) / max(rule.errors * noise.noise_level(series.value), 1e-300))
+    text = f"'{series.key}' went from {first:.3g} to {last:.3g}, and the reward did not fall"
+    return Fact(max(score, 0.0) if case.stays else 0.0, value, where(series)[0], rows, text)
 
 
 @register_rule(
@@ -99,7 +114,7 @@ def evaluation_falls(case: Case, rule: Rule) -> Fact | None:
     source="limit chosen on simulated runs (conf/benchmark/training.yaml)",
     proves="the reward went up and the held-out result did not follow",
 )
-def does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
+def _does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
     """Training reward and held-out result, or the part that counts, over the same steps."""
     held = _held_out(case)
     if held is None or case.curve.reward_is_eval:
@@ -157,28 +172,6 @@ def _trend(step: Floats, value: Floats, level: float) -> tuple[float, float]:
 
 
 @register_rule(
-    "odd_answers",
-    verdict="reward_hacking",
-    needs=("perplexity", "reward"),
-    rows=_FEWEST,
-    limit=1.0,
-    unit="nats per token, and the reward has not fallen",
-    formula="log(median(last three) / first)",
-    source="as the KL to the reference",
-    proves="answers have become unlikely to a model that is not trained",
-)
-def odd_answers(case: Case, rule: Rule) -> Fact | None:
-    """How much less likely the answers have become to a model that is not trained."""
-    logged, part = case.series("perplexity"), max(case.reward.size // 5, 1)
-    if logged.value.min() <= 0:
-        return None
-    grown = math.log(median(logged.value[-3:]) / float(logged.value[0]))
-    score = max(grown / rule.limit, 0.0) if case.reward[-part:].mean() >= case.reward[:part].mean() else 0.0
-    text = f"'{logged.key}' went from {logged.value[0]:.3g} to {median(logged.value[-3:]):.3g}"
-    return Fact(score, grown, window_of(logged), 3, text)
-
-
-@register_rule(
     "form_only",
     verdict="format_only",
     needs=("parts",),
@@ -189,7 +182,7 @@ def odd_answers(case: Case, rule: Rule) -> Fact | None:
     source="right answers = form x right answers in it",
     proves="the gain is that of the form, and most answers in it are wrong",
 )
-def form_only(case: Case, rule: Rule) -> Fact | Missing | None:
+def _form_only(case: Case, rule: Rule) -> Fact | Missing | None:
     """The last fifth against the first quarter, three rows at most."""
     both = _shares(case)
     if both is None:

@@ -45,22 +45,20 @@ def running_means(values: Floats, width: int) -> Floats:
 
 
 def by_chance(values: Floats, exceeds: Callable[[Floats], np.ndarray], seed: int = 0) -> float:
-    """p-value: how often noise alone does as much. exceeds: series [some, n] -> flags [some]; n >= 8."""
-    drawn = np.random.default_rng([seed, values.size]).choice(_beside_median(values), (DRAWS, values.size))
+    """p-value: how often noise alone does as much. exceeds: series [some, n] -> flags [some]; n >= 8.
+
+    A rise or fall that has only begun at an end is no noise: the ends are left out.
+    """
+    half = _WIDTH // 2
+    middle = np.sort(np.lib.stride_tricks.sliding_window_view(values, _WIDTH), axis=-1)[:, half]
+    rest = (values[1:-half] - np.concatenate(([np.median(values[:3])], middle))) / np.sqrt(_LOST)
+    drawn = np.random.default_rng([seed, values.size]).choice(rest - rest.mean(), (DRAWS, values.size))
     return float((1 + np.sum(exceeds(drawn))) / (1 + DRAWS))
 
 
 def judged(score: float, p: float) -> float:
     """The score, below 1 where noise alone does as much more often than the level."""
     return score if p <= LEVEL else min(score, LEVEL / p)
-
-
-def _beside_median(reward: Floats) -> Floats:
-    """What is left [n - 3]. A rise or fall that has only begun at an end is no noise: the ends are left out."""
-    half = _WIDTH // 2
-    middle = np.sort(np.lib.stride_tricks.sliding_window_view(reward, _WIDTH), axis=-1)[:, half]
-    rest = (reward[1:-half] - np.concatenate(([np.median(reward[:3])], middle))) / np.sqrt(_LOST)
-    return np.asarray(rest - rest.mean())
 
 
 class Gain(NamedTuple):

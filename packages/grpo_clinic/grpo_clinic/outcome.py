@@ -25,29 +25,28 @@ class Outcome:
 
 def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
     """The outcome of a run, of which `facts` were found."""
-    if not case.reward.size:
-        return Outcome("not logged", math.nan, math.nan, math.nan, "no reward is logged")
-    lost = next((one for one in facts if one.verdict == "collapsed" and one.fires), None)
-    if case.reward.size < _FEWEST:
-        if lost is not None:
-            return Outcome("fell", math.nan, math.nan, math.nan, lost.text)
-        text = f"a gain is told from noise by {_FEWEST} rewards or more"
-        return Outcome("too short", math.nan, math.nan, math.nan, text)
-    gain = case.gain
-    at, change, error = gain.best
-    p = 2 * NormalDist().cdf(-abs(change) / error) if error > 0 else float(change == 0)
-    gain_text = f"{change:+.3g} from the first {gain.start(at)} to the last fifth, error {error:.2g}"
+    reward, change, error, p, gain_text = case.reward, math.nan, math.nan, math.nan, ""
     fired = {one.rule: one.text for one in facts if one.fires}
-    if "no_number.reward" in fired:
-        return Outcome("ended", change, error, p, fired["no_number.reward"])
-    if lost is not None:
-        return Outcome("fell", change, error, p, lost.text)
-    if "swings" in fired:
-        return Outcome("swings", change, error, p, f"{gain_text}; {fired['swings']}")
-    if gain.shows:
-        first = case.reward[: max(case.reward.size // 10, 1)].mean()
-        whole = case.reward[-(case.reward.size // 5) :].mean() - case.reward[0]
-        early = (first - case.reward[0]) / whole if whole > 0 else 0.0
-        quick = f"; {early:.0%} of it in the first tenth" if early > 0.5 else ""
-        return Outcome("rose", change, error, p, gain_text + quick)
-    return Outcome("flat", change, error, p, gain_text)
+    falls = [one.text for one in facts if one.fires and one.verdict == "collapsed"]
+    if reward.size >= _FEWEST:
+        at, change, error = case.gain.best
+        p = 2 * NormalDist().cdf(-abs(change) / error) if error > 0 else float(change == 0)
+        gain_text = f"{change:+.3g} from the first {case.gain.start(at)} to the last fifth, error {error:.2g}"
+    what: What = "flat"
+    if not reward.size:
+        what, text = "not logged", "no reward is logged"
+    elif gain_text and "no_number.reward" in fired:
+        what, text = "ended", fired["no_number.reward"]
+    elif falls:
+        what, text = "fell", falls[0]
+    elif not gain_text:
+        what, text = "too short", f"a gain is told from noise by {_FEWEST} rewards or more"
+    elif "swings" in fired:
+        what, text = "swings", f"{gain_text}; {fired['swings']}"
+    elif case.gain.shows:
+        first, whole = reward[: max(reward.size // 10, 1)].mean(), reward[-(reward.size // 5) :].mean() - reward[0]
+        early = (first - reward[0]) / whole if whole > 0 else 0.0
+        what, text = "rose", gain_text + (f"; {early:.0%} of it in the first tenth" if early > 0.5 else "")
+    else:
+        text = gain_text
+    return Outcome(what, change, error, p, text)

@@ -9,7 +9,7 @@ import numpy as np
 
 from grpo_clinic import noise, timing
 from grpo_clinic.outcome import Outcome, outcome_of
-from grpo_clinic.readers.record import COLUMNS, Curve
+from grpo_clinic.readers.record import Curve
 from grpo_clinic.rules import Case, Fact, Missing, rules
 from grpo_clinic.rules.answers import stable_up_to
 from grpo_clinic.rules.control import not_in_order
@@ -44,15 +44,14 @@ _THEN = {
 """What to do, by verdict."""
 ORDER = tuple(_THEN)
 """The order of a verdict: a cause stands before its effects."""
-_RANK = {name: place for place, name in enumerate(ORDER)}
 
 
 @dataclass(frozen=True)
 class Report:
     """One run. `facts`: all that rules saw, those that fire first. `notes`: verdict -> why it is no failure by itself.
 
-    `not_logged`: what rules needed and the log lacks. `too_short`: what is there and too short or unfit.
-    `not_judged`: columns that no rule looked at. `control`: why a control run gives no all-clear; None: it is none.
+    `not_logged`: what rules needed and the log lacks. `not_judged`: what is there and too short or unfit, and columns
+    that no rule looks at. `control`: why a control run gives no all-clear; None: it is none.
     """
 
     name: str
@@ -62,7 +61,6 @@ class Report:
     traps: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     not_logged: tuple[str, ...] = ()
-    too_short: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()
     moved: tuple[timing.Move, ...] = ()
     control: tuple[str, ...] | None = None
@@ -86,10 +84,8 @@ class Report:
     @property
     def scores(self) -> dict[str, float]:
         """Verdict -> largest score of its facts, 1 and more: beyond the limit."""
-        scores: dict[str, float] = {}
-        for one in self.facts:
-            scores[one.verdict] = max(scores.get(one.verdict, 0.0), float(one.score))
-        return scores
+        names = dict.fromkeys(one.verdict for one in self.facts)
+        return {name: max(0.0, *(float(one.score) for one in self.facts if one.verdict == name)) for name in names}
 
     @property
     def next(self) -> str:
@@ -127,7 +123,11 @@ def report(
     control = not_in_order(case)
     if control is not None or not case.reward.size or any(one.fires and one.verdict == "collapsed" for one in facts):
         facts = [one.unless(one.verdict == "stalled") for one in facts]
-    facts.sort(key=lambda one: (not one.fires, _RANK.get(one.verdict, len(_RANK)), -one.score))
+    facts.sort(key=lambda one: (not one.fires, [*ORDER, one.verdict].index(one.verdict), -one.score))
+    short: dict[tuple[str, int], int] = {}
+    for one in [one for one in missing if one.logged]:
+        short[one.what, one.count] = min(one.rows, short.get((one.what, one.count), one.rows))
+    unfit = [f"{what} ({count} of {rows} values)" if count else what for (what, count), rows in short.items()]
     fired = [one for one in facts if one.fires]
     onset = next((one.window[0] for one in fired if one.verdict in ("collapsed", "dynamical_instability")), None)
     used = {role for rule in asked for role in rule.roles} | {"zero_std_frac", "reward_std", "lr"}
@@ -139,23 +139,9 @@ def report(
         (*traps, *_traps(case)),
         (*curve.notes, *_ages(curve)),
         tuple(dict.fromkeys([one.what for one in missing if not one.logged])),
-        _too_short(missing),
-        (*[curve.series[role].key for role in COLUMNS if role in curve.series and role not in used], *curve.unread),
+        (*unfit, *[one.key for role, one in curve.series.items() if role not in used], *curve.unread),
         () if onset is None else tuple(timing.moves(curve, onset)),
         control,
-    )
-
-
-def _too_short(missing: list[Missing]) -> tuple[str, ...]:
-    """Every column once, with how many values the rules need that would look at it."""
-    needs: dict[tuple[str, int], list[int]] = {}
-    for one in missing:
-        if one.logged:
-            needs.setdefault((one.what, one.count), []).append(one.rows)
-    ends = {key: dict.fromkeys((min(rows), max(rows))) for key, rows in needs.items()}
-    return tuple(
-        f"{what} ({count} of {' to '.join(map(str, rows))} values)" if count else what
-        for (what, count), rows in ends.items()
     )
 
 
@@ -190,18 +176,18 @@ def _excuse(case: Case, name: str, own: str, harm: bool) -> str:
 
 
 def _traps(case: Case) -> tuple[str, ...]:
-    clip, traps = case.curve.series.get("clip_frac"), []
-    interval = case.refresh_interval or case.curve.settings.get("refresh_interval")
-    if clip is not None and not np.any(clip.value) and interval in (1, None):
-        traps.append(
-            "the clipped fraction is 0, as it must be where one update is made per batch: the ratio is always 1"
-        )
-    spread = case.curve.series.get("reward_std")
-    if spread is not None and case.curve.framework == "TRL":
-        traps.append("TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0")
-    if case.curve.step_unit == "unknown":
-        traps.append("the log does not tell whether a step is an optimiser step or a rollout cycle")
-    return tuple(traps)
+    curve, interval = case.curve, case.refresh_interval or case.curve.settings.get("refresh_interval")
+    unclipped = "clip_frac" in curve.series and not np.any(curve.series["clip_frac"].value)
+    traps = {
+        "the clipped fraction is 0, as it must be where one update is made per batch: the ratio is always 1": (
+            unclipped and interval in (1, None)
+        ),
+        "TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0": (
+            "reward_std" in curve.series and curve.framework == "TRL"
+        ),
+        "the log does not tell whether a step is an optimiser step or a rollout cycle": curve.step_unit == "unknown",
+    }
+    return tuple(text for text, there in traps.items() if there)
 
 
 def _ages(curve: Curve) -> tuple[str, ...]:
@@ -237,8 +223,7 @@ def text(judged: Report, curve: Curve, whole: bool = False) -> str:
     most, between = (None, "; ") if whole else (5, ", ")
     if whole:
         lines += [f"  within limits: {_fact_text(one, {}, True)}" for one in judged.facts if not one.fires]
-    unjudged = (*judged.too_short, *judged.not_judged)
-    for title, names in (("Not logged", judged.not_logged), ("Logged and not judged", unjudged)):
+    for title, names in (("Not logged", judged.not_logged), ("Logged and not judged", judged.not_judged)):
         more = f", and {len(names) - 5} more" if most and len(names) > most else ""
         lines += [f"{title}: {between.join(names[:most])}{more}."] if names else []
     if whole:
@@ -270,7 +255,7 @@ def row(judged: Report, curve: Curve) -> dict[str, Any]:
             "moved_first": [{"key": one.key, "step": one.step} for one in judged.moved],
             "traps": judged.traps,
             "remarks": judged.remarks,
-            "logged_and_not_judged": [*judged.too_short, *judged.not_judged],
+            "logged_and_not_judged": judged.not_judged,
             "not_logged": judged.not_logged,
             "next": judged.next,
             "recognised": curve.recognised,

@@ -7,29 +7,24 @@ from grpo_clinic.readers.median import median
 from grpo_clinic.readers.record import Series
 from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, since, tail, where
 
-_LONG, _TWELVE = 8, 12
+_LONG, _FEWEST = 8, 12
 """Rows of a log that is more than pasted rows, and rows from which an explosion is told from a usual level."""
 _TIMES, _ASLEEP = 10.0, 1e-3
 """Growth of an explosion, and a gradient norm of a step without a gradient."""
+_GREW = "half the learning rate: it grew before it was not finite"
+_DID_NOT_GROW = "the same settings: it did not grow before, so it is an overflow or a division by zero"
 _OURS = "limits chosen on simulated runs and public runs"
 
 
 @register_rule(
     "no_number",
-    of={
-        "reward": {
-            "formula": "rows at the end whose reward is not finite, against twice the longest such stretch before",
-            "source": "a loss that is not finite stays so",
-        },
-        "gradient": {
-            "formula": "rows at the end whose gradient norm is not finite (one row in a log of fewer than 8)",
-            "source": "a scaler of half precision skips a step now and then",
-        },
-    },
+    of={"reward": {}, "gradient": {}},
     verdict="diverging",
     needs=(),
     limit=3,
-    unit="rows at the end",
+    unit="rows at the end, or twice the longest stretch before; one gradient in a log of fewer than 8",
+    formula="rows at the end that are not finite",
+    source="a loss that is not finite stays so; a scaler of half precision skips a step now and then",
     proves="it is not finite any more: the weights are lost from there on",
 )
 def _no_number(case: Case, rule: Rule) -> Fact | None:
@@ -40,14 +35,8 @@ def _no_number(case: Case, rule: Rule) -> Fact | None:
     if rule.role == "gradient":
         rows = curve.leading.step.size if curve.series or curve.reward.size else 0
         last, least = lost.size, rule.limit if rows >= _LONG else 1.0
-        norm = curve.series.get("grad_norm")
-        grew = norm is not None and norm.value.size >= _TWELVE and _explosion(norm, _TIMES, _ASLEEP).fires
-        why = (
-            "half the learning rate: it grew before it was not finite"
-            if grew
-            else "the same settings: it did not grow before, so it is an overflow or a division by zero"
-        )
-        then = f"Restart from a checkpoint before step {lost[0]:g} with {why}."
+        grew = case.rows.get("grad_norm", 0) >= _FEWEST and _explosion(case.series("grad_norm"), _TIMES, _ASLEEP).fires
+        then = f"Restart from a checkpoint before step {lost[0]:g} with {_GREW if grew else _DID_NOT_GROW}."
     else:
         stretches = np.bincount(np.searchsorted(curve.step, lost), minlength=curve.step.size + 1)
         last, least = int(stretches[-1]), max(rule.limit, 2.0 * stretches[:-1].max(initial=0))
@@ -79,7 +68,7 @@ def _explosion(series: Series, times: float, asleep: float = 0.0) -> Fact:
         "entropy": {"limit": 4.0, "unit": "times its usual size, and 1 nat"},
     },
     verdict="diverging",
-    rows=_TWELVE,
+    rows=_FEWEST,
     limit=_TIMES,
     formula="median(last tenth) / median(first two thirds)",
     source=_OURS,

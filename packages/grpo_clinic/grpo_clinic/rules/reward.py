@@ -3,7 +3,7 @@
 import numpy as np
 
 from grpo_clinic import noise
-from grpo_clinic.readers.record import Curve, Floats, RewardScale, Series
+from grpo_clinic.readers.record import Floats, RewardScale, Series
 from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, where
 from grpo_clinic.rules.truth import TRUE_PART
 from grpo_clinic.swings import Swings
@@ -215,7 +215,9 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
     start, low, high = float(reward[: gain.widths[at]].mean()), curve.scale.low, curve.scale.high
     height, room = case.height(reward[-part:]), max(high - start, 1e-12)
     flat = np.ptp(reward) <= 1e-9 * max(abs(high), abs(low), 1e-300)
-    bounds = curve.known_range or ((0.0, 1.0) if (low, high) == (0, 1) or _is_share(curve) else None)
+    shares = [one for key, one in curve.parts.items() if TRUE_PART.search(key) and one.value.max() <= 1]
+    share = (low, high) == (0, 1) or any(np.array_equal(one.at(curve.step), reward) for one in shares)
+    bounds = curve.known_range or ((0.0, 1.0) if share else None)
     reach = max(bounds[1] - start, 0.0) if bounds else 0.0
     slow = min(_SLOW * reach / (change + error), 2.0) if gain.shows and reach else 0.0
     window = where(curve.reward_series)[0]
@@ -234,9 +236,3 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
     note = f"no gain in {reward.size} rewards, which healthy runs may need as well" if few else ""
     then = "What is left is small: take harder prompts, or stop here." if height > 0.75 and bounds else ""
     return Fact(score, change, window, part, text, then, note)
-
-
-def _is_share(curve: Curve) -> bool:
-    """Whether the reward is, step by step, a part whose name says that it is a share."""
-    parts = (part for key, part in curve.parts.items() if TRUE_PART.search(key))
-    return any(np.array_equal(part.at(curve.step), curve.reward) and part.value.max() <= 1 for part in parts)

@@ -115,17 +115,20 @@ def _worse(case: Case, rule: Rule) -> Fact | None:
     proves="the reward went up and the held-out result did not follow",
 )
 def _does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
-    """Training reward and held-out result, or the part that counts, over the same steps."""
+    """The reward is averaged over the stretch around each result, or each part that counts."""
     held = _held_out(case)
     if held is None or case.curve.reward_is_eval:
         return Missing("held-out results, or a part of the reward that counts", False)
-    train = _matched(case, held.step)
+    edges = np.concatenate(([-np.inf], 0.5 * (held.step[1:] + held.step[:-1]), [np.inf]))
+    place = np.searchsorted(edges, case.curve.step, side="right") - 1
+    count = np.bincount(place, minlength=held.step.size)
+    train = np.bincount(place, case.reward, held.step.size) / np.where(count > 0, count, np.nan)
     usable = np.isfinite(train)
     if usable.sum() < _FEWEST:
         return Missing("held-out results: they share too few steps with the reward", True)
     step, train, value = held.step[usable], train[usable], held.value[usable]
     levels = [float(np.sqrt(np.mean(np.diff(one, 2) ** 2) / 6)) for one in (train, value)]
-    best, largest = (0, (0.0, 1.0), (0.0, 1.0)), -np.inf
+    tried = []
     for first in range(0, step.size - _FEWEST + 1):
         rise = _trend(step[first:], train[first:], levels[0])
         follow = _trend(step[first:], value[first:], levels[1])
@@ -136,11 +139,11 @@ def _does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
         if rise[0] >= -rise[1]:
             apart = (rise[0] - follow[0]) / np.hypot(rise[1], follow[1])
             strength = max(strength, min(-follow[0] / follow[1], apart) / _ALONE)
-        if strength > largest:
-            best, largest = (first, rise, follow), float(strength)
-    first, rise, follow = best
+        tried.append((float(strength), first, rise, follow))
+    largest, first, rise, follow = max(tried, key=lambda one: one[0])
     text = f"the reward moved by {rise[0]:+.2g} +- {rise[1]:.1g}, '{held.key}' by {follow[0]:+.2g} +- {follow[1]:.1g}"
-    return Fact(max(largest / rule.limit, 0.0), largest, (float(step[first]), float(step[-1])), step.size - first, text)
+    window, rows = where(Series(step, value, held.key), slice(first, None))
+    return Fact(max(largest / rule.limit, 0.0), largest, window, rows, text)
 
 
 def _held_out(case: Case) -> Series | None:
@@ -152,14 +155,6 @@ def _held_out(case: Case) -> Series | None:
             step, value = ([float(v[g].mean()) for g in groups] for v in (part.step, part.value))
             return Series(np.array(step), np.array(value), part.key)
     return None
-
-
-def _matched(case: Case, at: Floats) -> Floats:
-    """Reward averaged over the stretch around each held-out step [m], NaN where none was logged."""
-    edges = np.concatenate(([-np.inf], 0.5 * (at[1:] + at[:-1]), [np.inf]))
-    place = np.searchsorted(edges, case.curve.step, side="right") - 1
-    total, count = np.bincount(place, case.reward, at.size), np.bincount(place, minlength=at.size)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
 def _trend(step: Floats, value: Floats, level: float) -> tuple[float, float]:
@@ -196,9 +191,9 @@ def _form_only(case: Case, rule: Rule) -> Fact | Missing | None:
     by_form, by_rest = math.log(form_1 / form_0), max(math.log(inside[1] / inside[0]), 0.0)
     share = by_form / (by_form + by_rest) if by_form > 0 else 0.0
     score = min(share / rule.limit, form_1 / _LEARNED, _LARGER / inside[1])
-    score = min(score, 0.99) if step[-1] - step[0] < _EARLY and inside[1] >= inside[0] else score
     text = f"'{key}' went from {form_0:.0%} to {form_1:.0%}; in it {inside[0]:.0%} were right, and {inside[1]:.0%} are"
-    return Fact(score, share, (float(step[0]), float(step[-1])), int(step.size), text)
+    fact = Fact(score, share, (float(step[0]), float(step[-1])), step.size, text)
+    return fact.unless(step[-1] - step[0] < _EARLY and inside[1] >= inside[0])
 
 
 def _shares(case: Case) -> tuple[Floats, Floats, Floats, str] | None:

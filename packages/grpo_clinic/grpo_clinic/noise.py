@@ -17,10 +17,6 @@ DRAWS, LEVEL = 199, 0.005
 """Series of noise that are drawn; a test at this level asks that none of them does as much."""
 CLEAR = 2.0
 """Errors from which a gain shows."""
-_HINTED = 1.25
-"""Errors from which the first few rewards hint at a gain that they are too few to show."""
-_QUICK = 0.25
-"""Share of the first fifth that counts as the first few rewards."""
 _WIDTH, _LOST = 5, 0.887
 """Points of the running median, and the variance of normal noise beside it over its variance."""
 
@@ -44,7 +40,7 @@ def running_means(values: Floats, width: int) -> Floats:
     return (total[..., width:] - total[..., :-width]) / width
 
 
-def by_chance(values: Floats, exceeds: Callable[[Floats], np.ndarray], seed: int = 0) -> float:
+def by_chance(values: Floats, exceeds: Callable[[Floats], np.ndarray]) -> float:
     """p-value: how often noise alone does as much. exceeds: series [some, n] -> flags [some]; n >= 8.
 
     A rise or fall that has only begun at an end is no noise: the ends are left out.
@@ -52,7 +48,7 @@ def by_chance(values: Floats, exceeds: Callable[[Floats], np.ndarray], seed: int
     half = _WIDTH // 2
     middle = np.sort(np.lib.stride_tricks.sliding_window_view(values, _WIDTH), axis=-1)[:, half]
     rest = (values[1:-half] - np.concatenate(([np.median(values[:3])], middle))) / np.sqrt(_LOST)
-    drawn = np.random.default_rng([seed, values.size]).choice(rest - rest.mean(), (DRAWS, values.size))
+    drawn = np.random.default_rng([0, values.size]).choice(rest - rest.mean(), (DRAWS, values.size))
     return float((1 + np.sum(exceeds(drawn))) / (1 + DRAWS))
 
 
@@ -83,16 +79,6 @@ class Gain(NamedTuple):
     def start(self, at: int) -> str:
         """Which beginning that is, in words."""
         return "fifth" if at == 0 else "reward" if self.widths[at] == 1 else f"{self.widths[at]} rewards"
-
-    def hinted(self, least: float) -> bool:
-        """Whether a quick rise by `least` or more may be over before the first fifth is."""
-        quick = self.widths <= _QUICK * self.widths[0]
-        return bool(np.any(self.change[quick] > np.maximum(_HINTED * self.error[quick], least)))
-
-    def open(self, least: float) -> bool:
-        """Whether a quick gain of `least` or more fits the first few rewards."""
-        quick = self.widths <= _QUICK * self.widths[0]
-        return bool(np.any(self.change[quick] + self.error[quick] > least))
 
 
 def gain_of(values: Floats) -> Gain:

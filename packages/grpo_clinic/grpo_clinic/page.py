@@ -40,20 +40,17 @@ def write(path: Path, text: str) -> None:
 def _picture(step: Floats, reward: Floats, over: Floats | None) -> str:
     if step.size < 2:
         return ""
-    seen = [reward] if over is None else [reward, over]
-    low, high = min(float(one.min()) for one in seen), max(float(one.max()) for one in seen)
+    smooth = max(reward.size // 25, 1)
+    drawn = np.convolve(reward, np.ones(smooth) / smooth, "valid") if over is None else over
+    low, high = float(min(reward.min(), drawn.min())), float(max(reward.max(), drawn.max()))
     span, width = (high - low) or 1.0, float(step[-1] - step[0]) or 1.0
 
     def points(values: Floats) -> str:
-        x = _EDGE + (step - step[0]) / width * (_WIDTH - _EDGE - 8)
+        begin = (step.size - values.size) // 2
+        x = _EDGE + (step[begin : begin + values.size] - step[0]) / width * (_WIDTH - _EDGE - 8)
         y = _HEIGHT - 28 - (values - low) / span * (_HEIGHT - 40)
         return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
 
-    mean = np.convolve(reward, np.ones(smooth) / smooth, "same") if (smooth := reward.size // 25) > 1 else reward
-    drawn = over if over is not None else mean
-    # the ends of a running mean are of fewer rewards: they are not drawn
-    inner = slice(smooth, -smooth) if over is None and smooth > 1 else slice(None)
-    line = " ".join(points(drawn).split(" ")[inner])
     texts = (
         f'<text x="2" y="{_HEIGHT - 26}">{low:.3g}</text><text x="2" y="18">{high:.3g}</text>'
         f'<text x="{_EDGE}" y="{_HEIGHT - 6}">step {step[0]:g}</text>'
@@ -63,5 +60,5 @@ def _picture(step: Floats, reward: Floats, over: Floats | None) -> str:
     return (
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{label}" font-size="12" fill="#333">'
         f'<polyline points="{points(reward)}" fill="none" stroke="#9ab" stroke-width="1"/>'
-        f'<polyline points="{line}" fill="none" stroke="#0072b2" stroke-width="2"/>{texts}</svg>'
+        f'<polyline points="{points(drawn)}" fill="none" stroke="#0072b2" stroke-width="2"/>{texts}</svg>'
     )

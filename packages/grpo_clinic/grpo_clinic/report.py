@@ -26,8 +26,13 @@ _MEANS = {
 _NO_CAUSE = ("stalled", "truncated_answers")
 _THEN = {
     "plumbing": "Change no setting: something is wired wrongly. Read ten answers with their rewards and gradients.",
-    "misreported_probabilities": "Let the engine report the probabilities that it sampled from.",
-    "sampler_mismatch": "Look at the engine's weights and precision before any setting.",
+    "misreported_probabilities": (
+        "Let the engine report the probabilities that it sampled from: same temperature, top-p and top-k on both sides."
+    ),
+    "sampler_mismatch": (
+        "Look at the engine: weights that were not handed over, precision, or another kernel. "
+        "No learning rate mends it."
+    ),
     "stale_answers": "Look at the queue: it hands over answers that the recipe forbids.",
     "truncated_answers": "Allow longer answers, or penalise length.",
     "diverging": "Restart from a checkpoint before it, with half the learning rate or a larger KL weight.",

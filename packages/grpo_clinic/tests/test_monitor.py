@@ -133,7 +133,7 @@ def test_correlation_is_read_off_differences():
 
 def per_look(rate, look, held_out_look, reward, held_out):
     """The planted defect: every look has a rate of its own, 5 % two-sided."""
-    return dict.fromkeys(("fall.reward", "fall.eval", "deepest_fall", "swings"), 1.96), 1.96
+    return dict.fromkeys(("fall.reward", "fall.eval", "fall.deepest", "swings"), 1.96), 1.96
 
 
 def test_without_spending_there_are_false_alarms(monkeypatch):

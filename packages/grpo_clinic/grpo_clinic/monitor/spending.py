@@ -89,5 +89,5 @@ def at_look(
     fall = tails * max(5.0, correlated(reward) * spent(SHARES["collapsed"] * rate, look, stretches))
     swing = tails * max(5.5, spent(SHARES["dynamical_instability"] * rate, look, stretches))
     follow = max(2.25, spent(SHARES["reward_hacking"] * rate, max(held_out_look, 1), held_out))
-    falls = dict.fromkeys(("fall.reward", "fall.eval", "deepest_fall"), fall)
+    falls = dict.fromkeys(("fall.reward", "fall.eval", "fall.deepest"), fall)
     return {**falls, "swings": swing}, follow

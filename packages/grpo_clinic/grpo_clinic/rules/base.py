@@ -105,12 +105,6 @@ class Case:
         step = self.curve.leading.step
         return float(np.interp(0.8 * (step.size - 1), np.arange(step.size), step))
 
-    @property
-    def stays(self) -> bool:
-        """Whether the last fifth of the rewards is no lower than the first."""
-        part = max(self.reward.size // 5, 1)
-        return bool(self.reward[-part:].mean() >= self.reward[:part].mean())
-
     @cached_property
     def rows(self) -> dict[str, int]:
         """How many values of each need there are."""

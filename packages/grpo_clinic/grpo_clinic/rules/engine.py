@@ -15,10 +15,6 @@ _TAIL = 0.5
 """Nats of k1 from which a mean ratio below 1 may be the missing tail of its weights."""
 _EVENT = 3
 """Rows one behind the other that are an event."""
-_MEND = "Let the engine report the probabilities that it sampled from: same temperature, top-p and top-k on both sides."
-_SYNC = (
-    "Look at the engine: weights that were not handed over, precision, or another kernel. No learning rate mends it."
-)
 
 
 def _filled(ratio: Series | None) -> Series | None:
@@ -71,7 +67,7 @@ def _misreported(case: Case, rule: Rule) -> Fact | Missing:
             return Missing("importance ratio")
         low, rows = _strongest(np.minimum(k1.value, 0.0))
         text = f"'{k1.key}' = {low:.3g}: k1 is a KL divergence and is never below zero of a true report"
-        return Fact(-low / rule.limit, low, *where(k1, rows), text, _MEND)
+        return Fact(-low / rule.limit, low, *where(k1, rows), text)
     series, word = excess
     value, rows = _strongest(series.value)
     far = None if k1 is None else median(k1.value)
@@ -81,7 +77,6 @@ def _misreported(case: Case, rule: Rule) -> Fact | Missing:
         value,
         *where(series, rows),
         f"'{series.key}': mean ratio {1 + value:.3g}{at}{word}",
-        _MEND,
     )
     if value < 0 and (far is None or far > _TAIL):
         why = "masked, truncated or heavy-tailed" if far is None else "heavy-tailed at this distance"
@@ -127,7 +122,7 @@ def _mismatch(case: Case, rule: Rule) -> Fact | None:
         apart, rows = _strongest(series.value)
         value, score = abs(apart), abs(apart) / rule.limit
     text = f"'{series.key}': engine and trainer stand at {value:.3g} {rule.unit.partition(', or')[0]}"
-    return Fact(min(score, 1e3), value, *where(series, rows), text, _SYNC)
+    return Fact(min(score, 1e3), value, *where(series, rows), text)
 
 
 @register_rule(
@@ -147,4 +142,4 @@ def _mismatch_grows(case: Case, rule: Rule) -> Fact:
     first, last = (median(np.abs(series.value[rows])) for rows in (slice(0, part), slice(-part, None)))
     text = f"'{series.key}' grew from {first:.3g} to {last:.3g}"
     ratio = last / max(first, 1e-12)
-    return Fact(min(ratio / rule.limit, last / floor), ratio, where(series)[0], part, text, _SYNC)
+    return Fact(min(ratio / rule.limit, last / floor), ratio, where(series)[0], part, text)

@@ -17,33 +17,41 @@ _REGAINED = 0.5
 _SLOW, _NEAR_TOP, _HIGH = 0.05, 0.85, 0.5
 """Of the room above the first rewards: a gain that is too slow. Of the scale: where little is left to learn, and where
 a run has as a rule gained something."""
+_QUICK, _HINTED = 0.25, 1.25
+"""Share of the first fifth that is the first few rewards, and errors from which they hint at a quick rise."""
 _ROUNDING = 1e-9
 _EXPLAINED = 0.9
 """Share of the reward's changes from row to row that its parts make, where nothing else is in it."""
 _CHOSEN = "limits chosen on simulated runs (conf/benchmark/training.yaml)"
-_OF_CLIMB = "share of the climb, or of half the height"
 
 
 @register_rule(
     "fall",
     of={
-        "reward": {"needs": ("reward",), "source": _CHOSEN},
+        "reward": {},
         "eval": {"needs": ("eval", "reward"), "source": f"{_CHOSEN}; the reward must fall with it"},
         "few": {
-            "needs": ("reward",),
             "rows": 3,
             "limit": 0.9,
+            "errors": 0.0,
             "unit": "share of the best of three to seven rewards",
             "formula": "1 - max(last two) / best",
             "source": "all but a tenth is gone: few rows prove it",
         },
+        "deepest": {
+            "rows": 24,
+            "limit": 0.8,
+            "formula": "deepest fall of the running mean, less than half made good / max(climb, height/2)",
+        },
     },
     verdict="collapsed",
+    needs=("reward",),
     rows=_FEWEST,
     limit=0.5,
     errors=5.0,
-    unit=_OF_CLIMB,
+    unit="share of the climb, or of half the height",
     formula="(best running mean - mean of the last rewards) / max(climb, height/2)",
+    source=_CHOSEN,
     proves="half of what had been gained, or nearly all of few rewards, was lost and stayed down",
 )
 def _fall(case: Case, rule: Rule) -> Fact | None:
@@ -51,6 +59,8 @@ def _fall(case: Case, rule: Rule) -> Fact | None:
     reward, curve = case.curve.reward_series, case.curve
     if rule.role == "few":
         return _fall_of_few(reward, rule)
+    if rule.role == "deepest":
+        return _deepest_fall(case, rule)
     if rule.role == "reward":
         fact = fall_of(reward, curve.scale.bottom, rule)
         swing = fact.fires and case.reward.size >= 24 and case.swings.score >= 1
@@ -133,18 +143,6 @@ def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
     return Fact(max(float(best), 0.0), float(share), (onset, float(step[-1])), end, text)
 
 
-@register_rule(
-    "deepest_fall",
-    verdict="collapsed",
-    needs=("reward",),
-    rows=24,
-    limit=0.8,
-    errors=5.0,
-    unit=_OF_CLIMB,
-    formula="deepest fall of the running mean / max(climb, height/2)",
-    source=_CHOSEN,
-    proves="the reward lost four fifths of what it had gained and regained less than half of that",
-)
 def _deepest_fall(case: Case, rule: Rule) -> Fact:
     """The trough of a swing is none."""
     step, reward = case.curve.step, case.reward - case.curve.scale.bottom
@@ -224,9 +222,11 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
     by_itself = not curve.scale.given and (low, high) != (0, 1)
     if height > _NEAR_TOP and not flat and not (by_itself and slow >= 1):
         return Fact(0.0, change, window, part, f"it stands at {height:.0%} of the scale: little is left to learn")
-    least = case.least_gain * room
+    least, quick = case.least_gain * room, gain.widths <= _QUICK * gain.widths[0]
     if not flat and not gain.shows:
-        if gain.hinted(least) or (height > _HIGH and gain.open(least)):
+        first, its_error = gain.change[quick], gain.error[quick]
+        hinted = np.any(first > np.maximum(_HINTED * its_error, least))
+        if hinted or (height > _HIGH and np.any(first + its_error > least)):
             return Missing("reward: the first few are too few to tell a quick rise from noise", True)
         if change + error > least:
             return Missing(f"reward: a gain of {case.least_gain:.0%} of the room would be lost in its noise", True)

@@ -83,7 +83,8 @@ def _part_stays(case: Case, rule: Rule) -> Fact | None:
 )
 def _worse(case: Case, rule: Rule) -> Fact | None:
     """While the reward did not fall."""
-    curve = case.curve
+    curve, part = case.curve, max(case.reward.size // 5, 1)
+    stays = case.reward[-part:].mean() >= case.reward[:part].mean()
     if rule.role == "perplexity":
         series = case.series("perplexity")
         if series.value.min() <= 0:
@@ -100,7 +101,7 @@ def _worse(case: Case, rule: Rule) -> Fact | None:
         value = (first - last) / max(float(series.value.max()) - scale.bottom, 1e-300)
         score = min(value / rule.limit, (first - last) / max(rule.errors * noise.noise_level(series.value), 1e-300))
     text = f"'{series.key}' went from {first:.3g} to {last:.3g}, and the reward did not fall"
-    return Fact(max(score, 0.0) if case.stays else 0.0, value, where(series)[0], rows, text)
+    return Fact(max(score, 0.0) if stays else 0.0, value, where(series)[0], rows, text)
 
 
 @register_rule(

@@ -14,7 +14,6 @@ FAILURES = {
     "diverging": {"kl": 0.1 * BREAKS},
     "truncated_answers": {"completions/clipped_ratio": np.ones(STEP.size)},
     "sampler_mismatch": {"sampling/sampling_logp_difference/mean": np.full(STEP.size, 0.8)},
-    "plumbing": {"grad_norm": np.zeros(STEP.size), "frac_reward_zero_std": np.full(STEP.size, 0.2)},
 }
 NOTES = {
     "policy_concentration": {"entropy": np.where(STEP < 30, 1.0, 0.01)},

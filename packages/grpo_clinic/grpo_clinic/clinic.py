@@ -5,15 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from grpo_clinic import _checks, trainers
-from grpo_clinic.fitting.shapes import SHAPES
+from grpo_clinic import trainers
 from grpo_clinic.fitting.work import Fitted, work as fitted
-from grpo_clinic.law import OF_OPTIMIZER
 from grpo_clinic.logs.gather import Log, gather
-from grpo_clinic.logs.settings import DiagnosisSettings, FitSettings, LogSettings
+from grpo_clinic.logs.settings import DiagnosisSettings, FitSettings
 from grpo_clinic.readers import Curve
 from grpo_clinic.report import Report, report
-from grpo_clinic.rules import Case, rules
+from grpo_clinic.rules import Case
 from grpo_clinic.trainers import Recipe
 
 
@@ -49,9 +47,7 @@ def diagnosed(
     settings: DiagnosisSettings, limits: Mapping[str, float] | None = None
 ) -> tuple[list[Diagnosed], list[Log]]:
     """(runs that were judged, logs without a curve)."""
-    _check(settings)
     recipe = None if settings.config is None else trainers.recipe_of(settings.config)
-    rules(limits)
     logs = gather(settings)
     read = [(log, log.curve) for log in logs if log.curve is not None]
     runs = [Diagnosed(log.name, curve, _judged(log, curve, limits, recipe)) for log, curve in read]
@@ -88,23 +84,5 @@ def fit(*paths: str | Path, **options: Any) -> list[Fitted]:
 
 def all_fitted(settings: FitSettings) -> tuple[list[Fitted], list[Log]]:
     """(runs that were fitted, logs without a curve)."""
-    _checks.require(bool(settings.models), "models", "at least one of " + ", ".join(SHAPES), [])
-    for law in settings.models:
-        _checks.choice("models", law, SHAPES)
-    _checks.require(0.5 <= settings.level <= 0.99, "level", "a number in [0.5, 0.99]", settings.level)
-    if settings.learning_rate is not None:
-        _checks.positive("learning_rate", settings.learning_rate)
-    if settings.momentum is not None:
-        _checks.momentum("momentum", settings.momentum)
-    _checks.choice("optimizer", settings.optimizer, OF_OPTIMIZER)
-    _check(settings)
     logs = gather(settings)
     return [fitted(log, settings) for log in logs if log.curve is not None], [log for log in logs if log.curve is None]
-
-
-def _check(settings: LogSettings) -> None:
-    if settings.refresh_interval is not None:
-        inside = _checks.positive("refresh_interval", settings.refresh_interval) >= 1
-        _checks.require(inside, "refresh_interval", "a number >= 1", settings.refresh_interval)
-    if settings.group_size is not None:
-        _checks.integer("group_size", settings.group_size, 1)

@@ -46,8 +46,6 @@ class Log:
 
 def gather(settings: LogSettings) -> list[Log]:
     """All runs, in order, with names that differ. Raises ValueError if none of them has a curve."""
-    if settings.convert_to is not None:
-        _checks.choice("convert_to", settings.convert_to, UNITS)
     what = "logs (files or folders), or a table of runs (logs_index)"
     if not (settings.paths or settings.logs_index):
         raise ValueError(f"paths: expected {what}, got none")

@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from grpo_clinic.readers.options import ReadOptions
+from grpo_clinic import _checks
+from grpo_clinic.law import OF_OPTIMIZER
+from grpo_clinic.readers.options import UNITS, ReadOptions
 
 PASTED = "-"
 """The path of what is pasted into the terminal or piped in."""
@@ -25,6 +27,16 @@ class LogSettings(ReadOptions):
     refresh_interval: float | None = None
     group_size: int | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.convert_to is not None:
+            _checks.choice("convert_to", self.convert_to, UNITS)
+        if self.refresh_interval is not None:
+            inside = _checks.positive("refresh_interval", self.refresh_interval) >= 1
+            _checks.require(inside, "refresh_interval", "a number >= 1", self.refresh_interval)
+        if self.group_size is not None:
+            _checks.integer("group_size", self.group_size, 1)
+
 
 @dataclass(frozen=True)
 class FitSettings(LogSettings):
@@ -38,6 +50,18 @@ class FitSettings(LogSettings):
     optimizer: str = "sgd"
     models: tuple[str, ...] = LAWS
     level: float = 0.9
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _checks.require(bool(self.models), "models", f"at least one of {', '.join(LAWS)}", [])
+        for law in self.models:
+            _checks.choice("models", law, LAWS)
+        _checks.require(0.5 <= self.level <= 0.99, "level", "a number in [0.5, 0.99]", self.level)
+        if self.learning_rate is not None:
+            _checks.positive("learning_rate", self.learning_rate)
+        if self.momentum is not None:
+            _checks.momentum("momentum", self.momentum)
+        _checks.choice("optimizer", self.optimizer, OF_OPTIMIZER)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,212 @@
+"""What the clinic reads, judges and fits stays as it is, on logs with one thing wrong each: see `pinned`."""
+
+import json
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import written_logs
+from grpo_clinic import Monitor, diagnose, fit, read
+from grpo_clinic.compare import compare
+from grpo_clinic.fitting import SHAPES, fit_curve
+from pinned import check, moments
+
+N = 120
+STEP = np.arange(1, N + 1)
+LATE = np.clip((STEP - 70) / 40, 0, 1)
+"""0 until a failure begins, 1 at the end."""
+CLIMB = 0.15 + 0.6 * (1 - np.exp(-STEP / 25))
+
+
+def draw(seed, size=1.0):
+    return size * np.random.default_rng(seed).normal(size=N)
+
+
+def healthy(seed=0):
+    """Columns of a run in which nothing is wrong."""
+    return {
+        "reward": CLIMB + draw(seed, 0.02), "kl": 0.002 * STEP + abs(draw(seed + 1, 0.002)),
+        "entropy": 1.2 - 0.004 * STEP + draw(seed + 2, 0.01), "grad_norm": 0.4 + abs(draw(seed + 3, 0.05)),
+        "frac_reward_zero_std": 0.2 + abs(draw(seed + 4, 0.03)), "learning_rate": np.full(N, 1e-6),
+        "completions/mean_length": 300 + STEP + draw(seed + 5, 5), "reward_std": 0.3 + draw(seed + 6, 0.01),
+        "completions/clipped_ratio": abs(draw(seed + 7, 0.02)), "clip_ratio": abs(draw(seed + 8, 0.01)),
+    }  # fmt: skip
+
+
+ENGINE = "sampling/sampling_logp_difference/mean"
+RATIO = "sampling/importance_sampling_ratio/mean"
+OTHERS = {
+    "healthy": {},
+    "falls": {"reward": CLIMB - 0.5 * LATE + draw(0, 0.02)},
+    "dips": {"reward": CLIMB - 0.5 * np.exp(-(((STEP - 70) / 10) ** 2)) + draw(0, 0.02)},
+    "lost early": {"reward": 0.7 - 0.5 * np.clip(STEP / 25, 0, 1) + draw(0, 0.02)},
+    "swings": {"reward": 0.5 + 0.25 * np.sin(STEP / 4) + draw(0, 0.02)},
+    "grows": {"reward": 0.5 + 0.004 * STEP * np.sin(STEP / 5) + draw(0, 0.02)},
+    "stands": {"reward": 0.3 + draw(0, 0.02)},
+    "stands, silent": {"reward": 0.3 + draw(0, 0.02), "frac_reward_zero_std": 0.85 + draw(1, 0.02)},
+    "silent late": {"frac_reward_zero_std": 0.2 + 0.7 * LATE + draw(1, 0.02)},
+    "without spread": {"reward_std": 0.3 * (1 - LATE), "frac_reward_zero_std": None},
+    "no number": {"reward": np.where(STEP > 100, np.nan, CLIMB)},
+    "gradient lost": {"grad_norm": np.where(STEP > 100, np.nan, 0.4)},
+    "gradient grows": {"grad_norm": 0.4 * (1 + 150 * LATE)},
+    "no gradient": {"grad_norm": np.where(STEP > 60, 0.0, 0.4)},
+    "kl grows": {"kl": 0.02 + 80 * LATE},
+    "kl jumps": {"kl": 0.02 + 60.0 * (STEP == 90)},
+    "kl below 0": {"kl": -0.05 * LATE + 0.001},
+    "entropy lost": {"entropy": 1.2 * (1 - LATE) + 0.003, "reward": 0.4 + draw(0, 0.02)},
+    "entropy grows": {"entropy": 1.2 + 6 * LATE},
+    "truncated": {"completions/clipped_ratio": 0.05 + 0.9 * LATE},
+    "longer": {"completions/mean_length": 300 * (1 + 6 * LATE)},
+    "shorter": {"completions/mean_length": 300 * (1 - 0.97 * LATE) + 1},
+    "clipped": {"clip_ratio": 0.05 + 0.5 * LATE},
+    "misreported": {RATIO: 1.63 + draw(1, 0.02)},
+    "ratio": {RATIO: 1 - 0.35 * LATE + draw(1, 0.01)},
+    "apart": {ENGINE: 0.02 + 0.4 * LATE},
+    "apart suddenly": {ENGINE: 0.02 + 0.5 * (abs(STEP - 92) < 3), "reward": CLIMB - 0.5 * (STEP > 94)},
+    "effective": {"rollout_is_eff_sample_size": 0.95 - 0.9 * LATE},
+    "old": {"training/off_policy/trajectory_staleness/mean": 2 + 3 * LATE,
+            "training/off_policy/trajectory_staleness/max": 3 + 8 * LATE},
+    "control": {"learning_rate": np.zeros(N), "reward": 0.4 + draw(0, 0.02)},
+    "control falls": {"learning_rate": np.zeros(N), "reward": 0.5 - 0.3 * LATE + draw(0, 0.02)},
+    "part stays": {"rewards/accuracy/mean": 0.1 + draw(1, 0.01), "rewards/style/mean": CLIMB - 0.1,
+                   "reward": CLIMB + draw(1, 0.01)},
+    "part falls": {"rewards/accuracy/mean": 0.5 - 0.4 * LATE + draw(1, 0.01), "rewards/style/mean": CLIMB - 0.3},
+    "form": {"rewards/format_reward/mean": np.clip(0.1 + STEP / 60, 0, 0.99),
+             "rewards/accuracy/mean": 0.6 * np.clip(0.1 + STEP / 60, 0, 0.99)},
+    "held out falls": {"eval_reward": np.where(STEP % 10, np.nan, 0.5 - 0.3 * LATE)},
+    "held out": {"eval_reward": np.where(STEP % 10, np.nan, CLIMB - 0.05)},
+    "odd": {"perplexity": 8 + 40 * LATE},
+}  # fmt: skip
+
+
+def columns(name):
+    """A healthy run but for some columns; None drops one."""
+    return {key: one for key, one in (healthy() | OTHERS[name]).items() if one is not None}
+
+
+def rows(name):
+    """Rows as a trainer logs them; what is no number is NaN, but for held-out results, which are not in every row."""
+    named = columns(name)
+    keys = [key for key in named if key != "eval_reward"]
+    for at, step in enumerate(STEP):
+        row = {"step": int(step)} | {key: float(named[key][at]) for key in keys}
+        if np.isfinite(named.get("eval_reward", np.full(N, np.nan))[at]):
+            row["eval_reward"] = float(named["eval_reward"][at])
+        yield row
+
+
+def written(name, folder):
+    path = folder / "log.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows(name))))
+    return path
+
+
+def judged(report):
+    """A report without its sentences, its facts in an order that no name of a rule decides."""
+    facts = [(one.verdict, one.value, one.limit, one.score, one.rows, one.window, one.fires) for one in report.facts]
+    outcome = report.outcome
+    return {
+        "outcome": (outcome.what, outcome.change, outcome.error, outcome.p),
+        "verdict": list(report.verdict),
+        "noted": sorted(report.notes),
+        "moved": [(one.role, one.step, one.times) for one in report.moved],
+        "facts": sorted(facts, key=lambda one: (one[0], float(f"{one[1]:.6g}"), one[2])),
+        "words": (len(report.too_short), len(report.not_judged), len(report.not_logged), len(report.traps)),
+    }
+
+
+def of_curve(curve):
+    """What was read: every series and its key."""
+    named = {**curve.series, **curve.parts, "reward": curve.reward_series}
+    named |= {} if curve.eval is None else {"eval": curve.eval}
+    scale = (curve.scale.low, curve.scale.high, curve.scale.given)
+    every = {role: (one.key, moments(one.step), moments(one.value)) for role, one in sorted(named.items())}
+    return {"columns": every, "scale": scale, "framework": curve.framework, "every": curve.log_every}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_judgements(name, tmp_path):
+    (one,) = diagnose(written(name, tmp_path), group_size=8)
+    new = not OTHERS[name] or bool(OTHERS[name].keys() - healthy().keys())
+    check("clinic", name, {"read": of_curve(one.curve) if new else None, "judged": judged(one.report)})
+
+
+@pytest.mark.parametrize("name", list(OTHERS)[::3])
+def test_the_monitor(name):
+    monitor = Monitor(group_size=8, patience=40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for row in rows(name):
+            monitor.feed(row["step"], row)
+    alarms = [(one.failure, one.step, one.row, one.onset, one.score) for one in monitor.alarms]
+    check("clinic", f"monitor, {name}", (alarms, monitor.scores, monitor.rows, monitor.verdict))
+
+
+@pytest.mark.parametrize("name", ["falls", "kl grows", "part stays"])
+def test_two_runs(name, tmp_path):
+    (one,) = diagnose(written("healthy", tmp_path))
+    (other,) = diagnose(written(name, tmp_path))
+    answer = [(one.name, one.first, one.second, one.times, one.errors) for one in compare(one.curve, other.curve)]
+    check("clinic", f"two runs, {name}", answer)
+
+
+WRITERS = [
+    "trainer_state", "log_history", "trl_console", "verl_console", "verl_file", "typed_jsonl", "columns_json",
+    "nested_json", "wide_csv", "long_csv", "wandb_csv", "tensorboard_csv", "json_in_text", "free_text", "utf16_csv",
+    "skyrl_console",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_readings(name, tmp_path):
+    path = tmp_path / ("log.csv" if "csv" in name else "log.json" if "json" in name else "log.txt")
+    getattr(written_logs, name)(path)
+    check("clinic", f"reads {name}", [of_curve(one) for one in read(path)])
+
+
+def fits(curve):
+    laws = {
+        law: ({key: (one.value, one.low, one.high) for key, one in fit.parameters.items()}, fit.log_likelihood,
+              fit.aicc, fit.r_squared, fit.status)
+        for law, fit in curve.laws.items()
+    }  # fmt: skip
+    return {"best": curve.best.law, "laws": laws}
+
+
+SHAPED = {
+    "oscillator": [3.5, -0.5], "softmax_law": [-3.0, -2.5], "single_exponential": [3.0], "sigmoid": [-4.0, -2.3],
+    "constant": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("law", SHAPED)
+def test_fits(law):
+    time = 3 + 2.0 * np.arange(60)
+    time[40:] += 30
+    shape = SHAPES[law].growth(time - 3, np.array(SHAPED[law])) if SHAPED[law] else np.zeros(60)
+    curve = 0.1 + 0.7 * shape + 0.03 * np.random.default_rng(5).normal(size=60)
+    check("clinic", f"fits {law}", fits(fit_curve(time, curve, level=0.9)), close=1e-4)
+
+
+def test_a_fit_in_a_trainers_units(tmp_path):
+    options = {"learning_rate": 1e-3, "momentum": 0.9, "refresh_interval": 4.0, "convert_to": "optimiser_step"}
+    (one,) = fit(written("dips", tmp_path), **options)
+    check("clinic", "fit", fits(one.fit), close=1e-4)
+
+
+@pytest.mark.parametrize("name", ["BANDIT_LAB_LOGS", "BANDIT_LAB_LOG_FAULTS"])
+def test_readings_of_public_logs(name):
+    if not os.environ.get(name):
+        pytest.skip(f"{name} names no folder of logs")
+    folder, answers = Path(os.environ[name]), {}
+    kinds = (".csv", ".json", ".jsonl", ".txt", ".log")
+    for path in sorted(one for one in folder.rglob("*") if one.suffix in kinds and one.name != "index.csv"):
+        try:
+            curves = read(path)
+            parts = [len(one.series) + len(one.parts) for one in curves]
+            answers[path.stem] = (parts, [moments(one.reward) for one in curves[:3]])
+        except ValueError:
+            answers[path.stem] = "refused"
+    check("logs", name.rpartition("_")[2].lower(), answers)

@@ -1,0 +1,92 @@
+"""Numbers that stay: an answer as a flat table, compared with the one that was written when it was last looked at.
+
+Such a table says that a number has changed, not that it was right: other tests hold it against a second witness. It
+notices a change where they have no case. Who changes a number on purpose writes the table anew and says so:
+
+    PINNED=write python -m pytest tests/test_numbers.py packages/grpo_clinic/tests/test_clinic_numbers.py
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TABLES = Path(__file__).parent / "numbers"
+CLOSE = 1e-6
+"""Relative: far above rounding on another processor, far below what a wrong term does."""
+NOTHING = 1e-11
+LONGEST_WORD = 60
+LONGEST = 8
+WORDS = {"name", "unit", "status", "meaning", "reason", "convention"}
+"""Fields that are texts for a reader."""
+
+
+def flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
+    """Every number and name of an answer with its place; sentences are left out, of a long array its moments stay."""
+    if hasattr(value, "data_vars"):
+        value = {name: array.values for name, array in value.variables.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {one.name: getattr(value, one.name) for one in fields(value)}
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            if key not in WORDS:
+                yield from flat(one, f"{at}.{key}")
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "fiubc" and value.size > LONGEST:
+        yield from flat(moments(value), at)
+    elif isinstance(value, list | tuple | np.ndarray):
+        numbers = all(isinstance(one, int | float | np.number) for one in value)
+        if isinstance(value, list | tuple) and numbers and len(value) > LONGEST:
+            yield from flat(moments(np.array(value)), at)
+        else:
+            yield f"{at}#", len(value)
+            for place, one in enumerate(value):
+                yield from flat(one, f"{at}.{one['key'] if isinstance(one, Mapping) and 'key' in one else place}")
+    elif isinstance(value, complex | np.complexfloating):
+        yield from ((f"{at}.re", float(value.real)), (f"{at}.im", float(value.imag)))
+    elif isinstance(value, bool | np.bool_ | int | np.integer):
+        yield at, int(value)
+    elif isinstance(value, float | np.floating):
+        yield at, float(value)
+    elif value is None or (isinstance(value, str) and len(value) <= LONGEST_WORD and not value[:1].isupper()):
+        yield at, value
+
+
+def moments(values: np.ndarray) -> dict[str, Any]:
+    """What a change of any entry, or of their order, changes."""
+    parts = {"re": values.real, "im": values.imag} if np.iscomplexobj(values) else {"": values}
+    answer: dict[str, Any] = {"shape": "x".join(map(str, values.shape))}
+    for name, part in parts.items():
+        line = part.astype(float).ravel()
+        finite = np.isfinite(line)
+        line = np.where(finite, line, 0.0)
+        ramp = np.linspace(0.5, 1.5, line.size)
+        answer |= {f"{name}finite": int(finite.sum()), f"{name}mean": line.mean(), f"{name}square": (line**2).mean()}
+        answer[f"{name}ramp"] = (ramp * line).mean()
+    return answer
+
+
+def check(table: str, case: str, answer: Any, close: float = CLOSE) -> None:
+    """Hold an answer against its line of a table, or write that with PINNED=write."""
+    path = TABLES / f"{table}.json"
+    seen = dict(flat(answer))
+    if os.environ.get("PINNED") == "write":
+        lines = json.loads(path.read_text()) if path.exists() else {}
+        lines[case] = {at: float(f"{one:.10g}") if isinstance(one, float) else one for at, one in seen.items()}
+        rows = (f"{json.dumps(name)}: {json.dumps(lines[name])}" for name in sorted(lines))
+        path.write_text("{\n" + ",\n".join(rows) + "\n}\n")
+        return
+    expected = json.loads(path.read_text())[case]
+    assert seen.keys() == expected.keys()
+    other = {at: (one, seen[at]) for at, one in expected.items() if not same(one, seen[at], close)}
+    assert not other, f"{len(other)} of {len(expected)} numbers have changed: {dict(list(other.items())[:5])}"
+
+
+def same(one: Any, other: Any, close: float) -> bool:
+    """Equal, or numbers that are."""
+    if isinstance(one, float) and isinstance(other, float):
+        return one == other or abs(one - other) <= max(close * abs(one), NOTHING) or (one != one and other != other)
+    return one == other

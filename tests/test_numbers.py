@@ -1,0 +1,166 @@
+"""The laboratory's numbers stay as they are, in settings that no other test has: see `pinned`."""
+
+import numpy as np
+import pytest
+from pinned import check
+
+import bandit_lab as bl
+
+THREE, FIVE = [0.85, 0.5, 0.2], [0.85, 0.7, 0.45, 0.3, 0.1]
+AGES = {"name": "ages", "weights": [0.5, 0.2, 0.3]}
+K3 = {"name": "k_arm", "rewards": THREE, "reference_logits": [0.0, 0.3, -0.2]}
+K5 = {"name": "k_arm", "rewards": FIVE, "reference_logits": [0.0, 0.3, -0.2, 0.1, 0.4]}
+FIXED = {"name": "k_arm", "rewards": [1.3, 0.2, -0.4], "kind": "fixed"}
+COOL, WARM = {"name": "temperature", "tau": 0.7}, {"name": "temperature", "tau": 1.3}
+LINEAR = {"schedule": "linear", "init_value": 0.3, "end_value": 0.0}
+
+
+def many(*cases, slow=()):
+    """Parameters: settings as keywords, those in `slow` not in `make test`."""
+    every = [*((one, ()) for one in cases), *((one, pytest.mark.slow) for one in slow)]
+    return [pytest.param(one, marks=mark, id=f"{at}") for at, (one, mark) in enumerate(every)]
+
+
+def name_of(setting):
+    return repr(setting).replace("'", "")
+
+
+PREDICTED = many(
+    {},
+    {"refresh_interval": 8, "learning_rate": 0.15},
+    {"staleness": "pipeline", "refresh_interval": 8, "learning_rate": 0.088},
+    {"staleness": "lag", "refresh_interval": 40},
+    {"staleness": "lag", "refresh_interval": 0},
+    {"staleness": "lag", "refresh_interval": 700, "dynamics": "mean_field"},
+    {"refresh_interval": 300, "momentum": 0.97},
+    {"batch_reuse": True, "refresh_interval": 8},
+    {"staleness": AGES, "learning_rate": 3.0},
+    {"staleness": AGES | {"draws": 4}, "refresh_interval": 2},
+    {"staleness": {"name": "ages", "law": "poisson", "mean": 2.5}, "refresh_interval": 3},
+    {"staleness": AGES, "optimizer": "nesterov"},
+    {"optimizer": "adam", "staleness": "lag", "refresh_interval": 2},
+    {"optimizer": {"name": "adamw", "options": {"weight_decay": 0.1}}, "momentum": 0.5, "group_size": 16},
+    {"kl_weight": 0.0},
+    {"kl_weight": 0.01, "bandit": K3},
+    {"advantage": "dr_grpo", "refresh_interval": 3, "optimizer": "nesterov", "momentum": 0.6},
+    {"advantage": "rloo", "bandit": K3, "batch_reuse": True, "refresh_interval": 4, "group_size": 5},
+    {"advantage": "median", "group_size": 5},
+    {"advantage": "sign", "bandit": K3},
+    {"advantage": "tempered", "group_size": 6, "dynamics": "finite_group"},
+    {"advantage": "dapo", "group_size": 4, "bandit": K5, "dynamics": "finite_group"},
+    {"advantage": "batch_std", "prompts": 3, "group_size": 4},
+    {"advantage": "none", "bandit": FIXED},
+    {"kl_estimator": "k3", "estimator": "uncorrected", "refresh_interval": 4, "bandit": K3, "learning_rate": 1.0},
+    {"estimator": "uncorrected", "staleness": "pipeline", "refresh_interval": 6},
+    {"estimator": "ratio", "staleness": "lag", "refresh_interval": 60, "group_size": 8},
+    {"estimator": "tpo", "bandit": K3, "group_size": 4},
+    {"estimator": "gspo", "bandit": "sequence", "refresh_interval": 3},
+    {"entropy_weight": 0.05, "bandit": K3},
+    {"sampler": WARM, "advantage": "dr_grpo", "bandit": K5},
+    {"sampler": COOL, "correction": "importance", "bandit": K3},
+    {"sampler": COOL, "correction": "tis"},
+    {"sampler": "top_p", "bandit": K5, "kl_weight": 0.5},
+    {"sampler": "rounding", "bandit": K3},
+    {"bandit": "gaussian", "dynamics": "mean_field"},
+    {"bandit": "noisy_verifier", "group_size": 7},
+    {"bandit": "proxy", "kl_weight": 0.5},
+    {"bandit": "modes"},
+    {"learning_rate": LINEAR, "steps": 200, "refresh_interval": 4},
+    {"stiffness": [0.2, 0.1], "refresh_interval": 6, "learning_rate": 3.0},
+    {"stiffness": 0.3, "staleness": AGES},
+    {"stiffness": 0.3, "optimizer": "nesterov", "staleness": "pipeline", "refresh_interval": 5, "momentum": 0.8},
+    slow=[
+        {"staleness": AGES | {"draws": 1}, "optimizer": "nesterov"},
+        {"optimizer": "adam", "dynamics": "mean_field"},
+        {"optimizer": {"name": "adam", "options": {"eps": 0.1}}, "refresh_interval": 4},
+        {"optimizer": "nadam", "dynamics": "finite_group"},
+        {"bandit": "contextual", "refresh_interval": 4},
+        {"bandit": "neural", "dynamics": "mean_field"},
+        {"sampler": COOL, "correction": "icepop", "bandit": K3},
+        {"sampler": "logit_noise", "bandit": K3, "staleness": "pipeline", "refresh_interval": 3},
+        {"sampler": "top_k", "kl_weight": 0.5, "bandit": K3, "group_size": 8},
+        {"estimator": "cispo", "bandit": K5, "refresh_interval": 5, "optimizer": "sgd_ema"},
+        {"estimator": "clip_higher", "bandit": K5, "staleness": "lag", "refresh_interval": 5, "group_size": 3},
+        {"estimator": "ratio", "refresh_interval": 8, "momentum": 0.5, "learning_rate": 1.0},
+        {"advantage": "median", "bandit": K3, "group_size": 4, "dynamics": "finite_group"},
+        {"advantage": "batch_std", "bandit": K3, "prompts": 2, "group_size": 4, "dynamics": "finite_group"},
+        {"kl_estimator": "k3", "bandit": K5, "kl_weight": 0.4, "dynamics": "mean_field"},
+        {"momentum": 0.0, "refresh_interval": 64, "learning_rate": 0.2, "group_size": 4},
+        {"stiffness": 0.3, "batch_reuse": True, "refresh_interval": 4},
+        {"stiffness": 0.3, "staleness": "lag", "refresh_interval": 650},
+    ],
+)
+
+
+@pytest.mark.parametrize("setting", PREDICTED)
+def test_predictions(setting):
+    check("predict", name_of(setting), bl.predict(**setting).to_dict())
+
+
+SHORT = {"steps": 40, "seeds": 12, "refresh_interval": [1, 3], "learning_rate": 0.2, "precision": "float64"}
+SIMULATED = many(
+    {},
+    {"precision": "float32", "rng": "threefry", "curves": True},
+    {"bandit": K3, "momentum": [0.0, 0.5]},
+    {"bandit": K5, "group_size": 5, "prompts": 3, "advantage": "batch_std"},
+    {"bandit": FIXED, "advantage": "rloo", "group_size": 4},
+    {"bandit": "gaussian", "group_size": 3},
+    {"bandit": K3, "advantage": "dapo", "group_size": 4, "estimator": "clip_higher"},
+    {"bandit": "contextual", "steps": 12, "group_size": 8},
+    {"bandit": "sequence", "estimator": "gspo", "path": "reference", "steps": 12, "group_size": 6},
+    {"staleness": AGES | {"draws": 2}, "optimizer": "nesterov", "entropy_weight": 0.02},
+    {"staleness": "pipeline", "optimizer": "adam", "estimator": "uncorrected", "bandit": K3},
+    {"staleness": "lag", "batch_reuse": False, "kl_estimator": "k3", "bandit": K3, "group_size": 6},
+    {"sampler": COOL, "correction": "tis", "bandit": K3, "path": "reference"},
+    {"dynamics": "mean_field", "bandit": K5, "estimator": "cispo", "refresh_interval": [2, 4]},
+    {"dynamics": "finite_group", "bandit": K3, "group_size": 4, "advantage": "median"},
+    {"batch_reuse": True, "advantage": "tempered", "learning_rate": LINEAR},
+    slow=[
+        {"bandit": "noisy_verifier", "advantage": "sign"},
+        {"bandit": "proxy", "kl_weight": [0.2, 1.0], "path": "reference"},
+        {"bandit": "modes", "estimator": "ratio", "staleness": "pipeline"},
+        {"bandit": "neural", "steps": 8, "group_size": 8},
+        {"bandit": K3, "estimator": "tpo", "group_size": 4, "optimizer": "sgd_ema"},
+        {"bandit": K5, "sampler": "top_p", "rng": "threefry"},
+        {"bandit": K5, "sampler": "logit_noise", "correction": "icepop", "path": "reference", "steps": 12},
+        {"bandit": K3, "optimizer": "adamw", "staleness": AGES, "kl_estimator": "k3", "precision": "float32"},
+        {"bandit": "gaussian", "advantage": "dr_grpo", "path": "reference", "prompts": 2, "group_size": 3},
+        {"bandit": "two_arm", "advantage": "dapo", "group_size": 3, "path": "reference", "curves": True},
+        {"dynamics": "mean_field", "optimizer": "adam", "staleness": AGES, "bandit": K3},
+        {"dynamics": "finite_group", "advantage": "dapo", "group_size": 5, "estimator": "clipped", "bandit": K3},
+    ],
+)
+
+
+@pytest.mark.parametrize("setting", SIMULATED)
+def test_runs(setting):
+    single = setting.get("precision") == "float32"
+    check("simulate", name_of(setting), bl.simulate(**(SHORT | setting)), close=1e-3 if single else 1e-6)
+
+
+SWEPT = many(
+    {"momentum": 0.5, "bandit": K3, "learning_rate": {"start": 0.3, "stop": 12, "num": 7}},
+    {"staleness": "lag", "boundary": "refresh_interval", "refresh_interval": {"start": 1, "stop": 12, "num": 12}},
+    {"staleness": AGES, "optimizer": "nesterov", "kl_weight": [0.5, 1.0]},
+    {"optimizer": "adam", "refresh_interval": [1, 2], "learning_rate": {"start": 0.01, "stop": 1, "num": 4}},
+    {"kl_weight": 0.0, "refresh_interval": [2, 3]},
+    slow=[
+        {"dynamics": "sampled", "seeds": 24, "steps": 80, "staleness": "pipeline", "momentum": [0.0, 0.8]},
+        {"estimator": "uncorrected", "bandit": K3, "momentum": [0.0, 0.9], "refresh_interval": [1, 5]},
+        {"advantage": "dr_grpo", "dynamics": "finite_group", "group_size": 6, "bandit": K3},
+    ],
+)
+
+
+@pytest.mark.parametrize("setting", SWEPT)
+def test_sweeps(setting):
+    swept_axes = {"refresh_interval": [1, 4], "learning_rate": {"start": 0.2, "stop": 20, "num": 6}}
+    rest = {"dynamics": "mean_field", "momentum": 0.0}
+    for key, value in setting.items():
+        (swept_axes if isinstance(value, list) or (isinstance(value, dict) and "start" in value) else rest)[key] = value
+    swept = bl.sweep(sweep=swept_axes, **{key: value for key, value in rest.items() if key not in swept_axes})
+    summary = {key: value for key, value in swept.to_dict().items() if key not in ("throughput", "chunks")}
+    axes = swept.plot()
+    drawn = [path.vertices for part in axes.collections for path in part.get_paths()]
+    lines = [np.asarray(line.get_xydata(), float) for line in axes.lines]
+    check("sweep", name_of(setting), {"summary": summary, "data": swept.data, "lines": lines, "areas": drawn}, 1e-5)

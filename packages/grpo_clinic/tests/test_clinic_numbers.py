@@ -113,7 +113,7 @@ def judged(report):
         "noted": sorted(report.notes),
         "moved": [(one.role, one.step, one.times) for one in report.moved],
         "facts": sorted(facts, key=lambda one: (one[0], float(f"{one[1]:.6g}"), one[2])),
-        "words": (len(report.too_short), len(report.not_judged), len(report.not_logged), len(report.traps)),
+        "words": (len(report.not_judged), len(report.not_logged), len(report.traps)),
     }
 
 

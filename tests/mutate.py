@@ -38,6 +38,8 @@ AREAS = {
     "rules": [CLINIC + "rules", CLINIC + "fitting", CLINIC + "monitor"],
 }  # fmt: skip
 TIERS = ("make test", ".ci/run")
+IMPORT = ""
+"""The context of lines that run before any test does."""
 _TWO = [(ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.And, ast.Or), (ast.Lt, ast.LtE), (ast.Gt, ast.GtE),
         (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot), (ast.In, ast.NotIn), ("min", "max"), ("minimum", "maximum"),
         ("argmin", "argmax"), ("any", "all"), ("floor", "ceil"), ("sin", "cos")]  # fmt: skip
@@ -171,7 +173,7 @@ def whole_map(places: list[str]) -> tuple[dict, dict]:
         tests |= recorded["tests"]
         for path, each in recorded["lines"].items():
             for line, names in each.items():
-                lines[path][int(line)] |= set(names) & recorded["tests"].keys()
+                lines[path][int(line)] |= set(names) & (recorded["tests"].keys() | {IMPORT})
     return tests, lines
 
 
@@ -196,8 +198,8 @@ def noticed(tree: Path, defect: Defect, tests: dict, lines: dict, seconds: float
     """(the first tier that notices a defect, or why none does; tests)."""
     here = lines.get(defect.path, {})
     names = set().union(*(here.get(line, set()) for line in range(defect.lines[0], defect.lines[1] + 1)))
-    if not names and defect.lines[0] in here:  # a line of the import
-        names = set().union(*here.values())
+    if IMPORT in names:  # it counts for all that runs anything of the file
+        names = set().union(*here.values()) - {IMPORT}
     path = tree / defect.path
     source = path.read_bytes()
     for tier, title in enumerate(TIERS):

@@ -26,7 +26,11 @@ TURNING = LinearLoop(0 * FRESH, TURNED, 0.3, "lag", "heavy_ball")
 HOT, WEIGHED = ActingLaw(1.4), ActingLaw(0.7, 0.2, "tis", 0.0, 1.5)
 OUTCOMES = [[(1.0, 0.7), (0.2, 0.3)], [(0.5, 1.0)], [(0.0, 0.5), (-0.4, 0.5)]]
 CHAIN = theory.TwoArmChain((0.9, 0.2), GroupLaw("grpo", 4), 0.05, 0.8, 2, low=-6.0, high=8.0, spacing=0.2)
-OSCILLATORS = [theory.oscillator(0.1, mu, 2.0, lag, form) for mu in (0.3, 0.9) for lag in (0, 2.5) for form in FORMS]
+OSCILLATORS = [
+    *(theory.oscillator(0.1, mu, 2.0, lag, form) for mu in (0.3, 0.9) for lag in (0, 2.5) for form in FORMS),
+    theory.oscillator(0.1, 0.5, 0.0),
+    theory.oscillator(0.1, 0.5, 0.01),
+]
 
 
 def at(function, *values, **options):

@@ -152,18 +152,10 @@ def test_two_runs(name, tmp_path):
     check("clinic", f"two runs, {name}", answer)
 
 
-WRITERS = [
-    "trainer_state", "log_history", "trl_console", "verl_console", "verl_file", "typed_jsonl", "columns_json",
-    "nested_json", "wide_csv", "long_csv", "wandb_csv", "tensorboard_csv", "json_in_text", "free_text", "utf16_csv",
-    "skyrl_console",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", written_logs.WRITERS)
 def test_readings(name, tmp_path):
-    path = tmp_path / ("log.csv" if "csv" in name else "log.json" if "json" in name else "log.txt")
-    getattr(written_logs, name)(path)
-    check("clinic", f"reads {name}", [of_curve(one) for one in read(path)])
+    written_logs.WRITERS[name](tmp_path / name)
+    check("clinic", f"reads {name}", [of_curve(one) for one in read(tmp_path / name)])
 
 
 def fits(curve):

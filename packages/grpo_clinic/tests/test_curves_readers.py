@@ -36,6 +36,13 @@ def test_evaluation_rows_become_a_second_series(tmp_path, name):
     assert {step: pytest.approx(value) for step, value in expected.items()}.items() <= evaluated.items()
 
 
+def test_a_log_whose_folder_names_it_has_its_own_name_where_there_is_no_folder(tmp_path, monkeypatch):
+    logs.typed_jsonl(tmp_path / "metrics.jsonl")
+    assert one(tmp_path / "metrics.jsonl").name == tmp_path.name
+    monkeypatch.chdir(tmp_path)
+    assert one("metrics.jsonl").name == "metrics"
+
+
 def test_frameworks_and_units_are_named(tmp_path):
     logs.trainer_state(tmp_path / "a.json")
     logs.verl_console(tmp_path / "b.log")

@@ -22,7 +22,7 @@ NOTHING = 1e-11
 LONGEST_WORD = 60
 LONGEST = 8
 WORDS = {"name", "unit", "status", "meaning", "reason", "convention"}
-"""Fields that are texts for a reader."""
+"""Fields that are texts for a reader: of these it is noted whether they are there."""
 
 
 def flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
@@ -33,8 +33,7 @@ def flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
         value = {one.name: getattr(value, one.name) for one in fields(value)}
     if isinstance(value, Mapping):
         for key, one in value.items():
-            if key not in WORDS:
-                yield from flat(one, f"{at}.{key}")
+            yield from flat(one is not None if key in WORDS else one, f"{at}.{key}")
     elif isinstance(value, np.ndarray) and value.dtype.kind in "fiubc" and value.size > LONGEST:
         yield from flat(moments(value), at)
     elif isinstance(value, list | tuple | np.ndarray):

@@ -1,10 +1,13 @@
 """The laboratory's numbers stay as they are, in settings that no other test has: see `pinned`."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from pinned import check
 
 import bandit_lab as bl
+from bandit_lab.bandits import BANDITS
 
 THREE, FIVE = [0.85, 0.5, 0.2], [0.85, 0.7, 0.45, 0.3, 0.1]
 AGES = {"name": "ages", "weights": [0.5, 0.2, 0.3]}
@@ -97,6 +100,32 @@ PREDICTED = many(
 @pytest.mark.parametrize("setting", PREDICTED)
 def test_predictions(setting):
     check("predict", name_of(setting), bl.predict(**setting).to_dict())
+
+
+BUILT = many(
+    ("two_arm", {"rewards": [0.7, 0.2]}),
+    ("k_arm", {"rewards": THREE, "reference_logits": [0.3, 0.1, -0.2]}),
+    ("gaussian", {}),
+    ("noisy_verifier", {}),
+    ("proxy", {}),
+    ("modes", {}),
+    ("sequence", {"length": 3}),
+    ("contextual", {"contexts": 3, "arms": 4, "seed": 2}),
+    *(("neural", {"contexts": 3, "architecture": name, "task": task, "seed": 1, "depth": 2, "scale": 0.5})
+      for name, task in (("mlp", "parity"), ("gru", "copy"), ("transformer", "parity"))),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("built", BUILT)
+def test_bandits(built):
+    name, options = built
+    bandit = BANDITS.build(name, options)
+    start = jnp.asarray(bandit.initial_parameters, float)
+    moved = start + jnp.asarray(np.random.default_rng(0).normal(size=start.shape))
+    answer = [bandit.reference_log_policy, bandit.law, bandit.true_means, bandit.normal_stds, start]
+    answer += [bandit.log_policy(start), bandit.log_policy(moved), bandit.costly, bandit.exact_law]
+    answer += [bandit.log_token_policy(moved)] if bandit.log_token_policy else []
+    check("bandits", name_of(built), [np.atleast_1d(one) for one in jax.tree.leaves(answer)])
 
 
 SHORT = {"steps": 40, "seeds": 12, "refresh_interval": [1, 3], "learning_rate": 0.2, "precision": "float64"}

@@ -15,7 +15,7 @@ from bandit_lab.app.cli import main
 from bandit_lab.app.folder.store import CompileClock
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import Estimator
-from bandit_lab.lab.predict.linear import linearise
+from bandit_lab.lab.predict.fixed_point import linearise
 from bandit_lab.measure.outcome import Outcome
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=16", "momentum=0.5", "quiet=true"]

@@ -92,7 +92,7 @@ def _swing(point: OperatingPoint, statements: Statements, stable: bool) -> str:
     through = {
         "flip": "it alternates there (flip)",
         "neimark_sacker": "it spirals out there (Neimark-Sacker)",
-    }.get(point.exact.bifurcation or "", "")
+    }.get(point.exact.kind or "", "")
     grows = f"swings with {cycle} grow" if cycle else "displacements grow without swinging"
     return "; ".join(part for part in (through, grows) if part)
 
@@ -131,7 +131,7 @@ def _law(point: OperatingPoint, statements: Statements, stable: bool) -> str:
     if largest is not None and mean is not None:
         return f"safe below {amount(mean)} by the mean age alone, below {amount(largest)} by the largest"
     if point.law.value is None:
-        return "" if point.exact.value == 0 else point.law.reason
+        return "" if point.exact.value == 0 else str(point.law.reason)
     says_stable = point.hyper.learning_rate < point.law.value
     if says_stable == stable:
         return f"the published law also says {'stable' if stable else 'unstable'} (limit {number(point.law.value)})"

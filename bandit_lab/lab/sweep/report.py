@@ -8,11 +8,10 @@ import numpy as np
 
 from bandit_lab.app.result import Figure, Result, Table, Value, eigenvalues, number
 from bandit_lab.app.settings.names import FORMS
-from bandit_lab.lab.predict.linear import RateThreshold
 from bandit_lab.lab.sweep.jobs import NO_RINGING, Computed, DriftResult, Equilibrium
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult
-from bandit_lab.loop import Reason
+from bandit_lab.loop import RateCrossing, Reason
 from bandit_lab.measure import count_outcomes
 from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import route
@@ -117,7 +116,7 @@ def _of_learning_rate(drift: DriftResult, sampled: SampledResult | None) -> tupl
 
 
 def _rate_rows(
-    drift: DriftResult, measured: np.ndarray, exact: list[RateThreshold], law: list[RateThreshold], missing: str
+    drift: DriftResult, measured: np.ndarray, exact: list[RateCrossing], law: list[RateCrossing], missing: str
 ) -> list[Row]:
     """One row per cell of the other axes. missing: why a threshold that could be measured was not found."""
     cells, result = drift.cells, []
@@ -130,10 +129,10 @@ def _rate_rows(
                 "momentum": float(cells.momentum[i]),
                 "kl_weight": float(cells.kl_weight[i]),
                 "measured_learning_rate": Value.of(seen, drift.reasons[i] or missing),
-                "exact": true,
-                "leading_order": law[i],
-                "relative_error": Value.of(error, drift.reasons[i] or true.reason or true.note or missing),
-                "bifurcation": true.bifurcation,
+                "exact": Value.of(true.value, true.reason or ""),
+                "leading_order": Value.of(law[i].value, law[i].reason or ""),
+                "relative_error": Value.of(error, drift.reasons[i] or true.reason or missing),
+                "bifurcation": true.kind,
             }
         )
     return result
@@ -172,7 +171,7 @@ def _interval_rows(
     for g, start in enumerate(range(0, len(drift.boundary), len(first))):
         momentum, weight = float(drift.cells.momentum[start]), float(drift.cells.kl_weight[start])
         reason, linear = reasons[start], drift.equilibria[weight].linear
-        unknown, law = linear.unsupported_reason(), linear.law(1, momentum).value
+        unknown, law = linear.unsupported_reason(), linear.rate("law", 1, momentum).value
         for j, rate in enumerate(rates):
             at = None if reason else _first(seen[g, :, j], first)
             should = None if np.isnan(true[g, 0, j]) else _first(true[g, :, j] > 0, first)

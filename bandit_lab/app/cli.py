@@ -11,7 +11,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab._checks import one_of, visible
 from bandit_lab.app import plugins
-from bandit_lab.app.settings.config import check_sweepable
+from bandit_lab.app.settings.config import check_sweepable, config_dir
 from bandit_lab.app.terminal.commands import COMMANDS, help_of, overview
 from bandit_lab.app.terminal.interrupt import interruptible
 from bandit_lab.app.terminal.output import Stopped, bad_input, lost, one_line, ready, say, tell
@@ -123,7 +123,7 @@ class _Job:
         own = [f"hydra.sweep.dir='{self.folder}'"] if several else []
         with bad_input():
             _checks.require(not several or not COMMANDS[self.command].reads, "option", "one run folder", "-m")
-            plugins.load_for_hydra(overrides)
+            plugins.load_for_hydra(self.command, overrides)
             _with_hydra(self.command, [*overrides, *own], self._task)
         if self.error is not None:
             raise self.error
@@ -174,7 +174,7 @@ def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]
     before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
     sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit_lab", *arguments], "1"  # else it prints and exits itself
     try:
-        hydra.main(version_base="1.3", config_path=None, config_name=name)(called)()
+        hydra.main(version_base="1.3", config_path=str(config_dir()), config_name=name)(called)()
     except HydraException:
         raise
     except (OSError, RecursionError, AttributeError, TypeError) as error:

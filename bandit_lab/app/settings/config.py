@@ -230,7 +230,7 @@ def beside_package(folder: str, holds: str) -> Path:
 
 
 def config_dir() -> Path:
-    """The studies' numbers."""
+    """What every command begins with, its variants, and the studies' numbers."""
     return beside_package("conf", "experiment")
 
 

@@ -28,12 +28,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _said(overview())
     if arguments[0] == "--version":
         return _said(__version__)
+    if arguments[0] == "-sc":
+        return _completed(arguments)
     command, *rest = arguments
     if command not in COMMANDS:
         return _complain("bandit_lab", f"command: expected {one_of(command, COMMANDS)}, got {command!r}")
     if {"-h", "--help"} & set(rest):
         return _said(help_of(command))
     return _guarded(command, rest)
+
+
+def _completed(arguments: list[str]) -> int:
+    """What a shell asks for while a line is typed, as Hydra gives it for the command of the line; at first the commands."""
+    line = os.environ.get("COMP_LINE", "")
+    command = next((word for word in line.split()[1:] if word in COMMANDS), None)
+    if command is None and arguments[-1].startswith("query="):
+        return _said("\n".join(COMMANDS))
+    os.environ["COMP_LINE"] = line.replace(f" {command}", "", 1)
+    return _guarded(command or "sweep", arguments)
 
 
 def _guarded(command: str, rest: list[str]) -> int:
@@ -172,7 +184,7 @@ def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]
     outer, outer_config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
     GlobalHydra.instance().clear()
     before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit_lab", *arguments], "1"  # else it prints and exits itself
+    sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit-lab", *arguments], "1"  # else it prints and exits itself
     try:
         hydra.main(version_base="1.3", config_path=str(config_dir()), config_name=name)(called)()
     except HydraException:

@@ -65,6 +65,22 @@ def test_killed_sweep_is_not_a_finished_one(kill):
         assert "continue it with: python -m bandit_lab sweep run_dir=here steps=20000" in err
 
 
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [("", "predict"), ("pre", "predict"), ("predict staleness=", "staleness=lag"), ("sweep kl_w", "kl_weight=")],
+)
+def test_a_shell_completes_commands_settings_and_variants(line, offered, monkeypatch, capsys):
+    """Planted: Hydra asked for the whole line takes the command for an override, and offers nothing."""
+    monkeypatch.setenv("COMP_LINE", f"bandit-lab {line}")
+    assert main(["-sc", "query=bash"]) == OK
+    assert offered in capsys.readouterr().out.split()
+
+
+def test_completion_is_installed_for_the_script(capsys):
+    assert main(["-sc", "install=bash"]) == OK
+    assert capsys.readouterr().out.rstrip().endswith(" bandit-lab")
+
+
 def test_importing_the_package_stays_light():
     names = "('hydra', 'matplotlib', 'jax', 'rich', 'xarray')"
     code = f"import sys, bandit_lab; print([m for m in {names} if m in sys.modules])"

@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _completed(arguments: list[str]) -> int:
-    """What a shell asks for while a line is typed, as Hydra gives it for the command of the line; at first the commands."""
+    """What a shell asks for while a line is typed: the commands, then what Hydra gives for the line's command."""
     line = os.environ.get("COMP_LINE", "")
     command = next((word for word in line.split()[1:] if word in COMMANDS), None)
     if command is None and arguments[-1].startswith("query="):

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from settings import nightly_but
 
 from bandit_lab.app.cli import INTERRUPTED, OK, main
+from bandit_lab.app.terminal import output
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,6 +81,19 @@ def test_a_shell_completes_commands_settings_and_variants(line, offered, monkeyp
 def test_completion_is_installed_for_the_script(capsys):
     assert main(["-sc", "install=bash"]) == OK
     assert capsys.readouterr().out.rstrip().endswith(" bandit-lab")
+
+
+def test_a_pipe_gets_a_line_of_progress_every_ten_seconds(monkeypatch, capsys):
+    """Planted: nothing where stderr is no terminal, or a line for every piece."""
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(output, "time", clock)
+    for quiet in (False, True):
+        clock.now, progress = 0.0, output.Progress(quiet)
+        with progress.stage("runs") as advance:
+            for clock.now in range(3, 31, 3):
+                advance(clock.now // 3, 10)
+        told = [] if quiet else ["runs: 4 of 10, 12 s", "runs: 8 of 10, 24 s"]
+        assert capsys.readouterr().err.splitlines() == told
 
 
 def test_importing_the_package_stays_light():

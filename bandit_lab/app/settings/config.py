@@ -41,7 +41,7 @@ def group(default: str, text: str, names: Sequence[str] = ()) -> Any:
     return field(default_factory=lambda: {"name": default}, metadata=metadata)
 
 
-QUIET = "no progress on stderr, where it appears only on a terminal"
+QUIET = "no progress on stderr"
 
 
 @dataclass

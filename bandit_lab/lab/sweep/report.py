@@ -47,6 +47,7 @@ def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result
         onsets += drift_rows[1]
     stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria.values()]
     about: Row = {
+        "verdict": verdict(data),
         "axes": {name: data[name].values for name in ("momentum", "kl_weight", "refresh_interval", "learning_rate")},
         "drift": [drift.name for drift in drifts],
         "convention": plan.learner.optimizer.convention,
@@ -59,7 +60,7 @@ def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result
     content = {"threshold": thresholds, "transition": onsets, "stiffness": stiffness[0] | {"rows": stiffness}}
     work = {"throughput": done.throughput, "chunks": done.chunks}
     shown = [
-        verdict(data),
+        about["verdict"],
         _what(plan),
         Table("", [_shown(*pair) for pair in zip(thresholds, onsets, strict=True)][:SHOWN]),
         *([f"{SHOWN} of {len(thresholds)} rows; all of them are in summary.json"] if len(thresholds) > SHOWN else []),

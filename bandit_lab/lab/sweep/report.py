@@ -8,6 +8,7 @@ import numpy as np
 
 from bandit_lab.app.result import Figure, Result, Table, Value, eigenvalues, number
 from bandit_lab.app.settings.names import FORMS
+from bandit_lab.grpo import resampled
 from bandit_lab.lab.sweep.jobs import NO_RINGING, Computed, DriftResult, Equilibrium
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult
@@ -259,7 +260,7 @@ def _stiffness(drift: str, of: Equilibrium) -> Row:
 def _what(plan: SweepPlan) -> str:
     convention, settings = plan.learner.optimizer.convention, plan.settings
     groups = [settings.bandit, settings.advantage, settings.estimator]
-    groups += [settings.sampler, settings.correction] if settings.sampler["name"] != "exact" else []
+    groups += [settings.sampler, settings.correction] if resampled(plan.learner) else []
     what = " ".join(group["name"] for group in groups)
     moving = f"; learning rates are the largest of a schedule, outcomes: {plan.unjudged}" if plan.unjudged else ""
     return f"{what}, staleness {settings.staleness['name']}; momentum: {FORMS.get(convention, convention)}{moving}"

@@ -27,7 +27,7 @@ from bandit_lab.lab.predict.statements import (
     rate_lines,
 )
 from bandit_lab.lab.predict.verdict import amount, brief, ranges, verdict
-from bandit_lab.loop import RateCrossing
+from bandit_lab.loop import RateCrossing, spectrum
 
 LARGEST_BLOCK, LARGEST_LAG = 65_536, 4096
 """Largest refresh interval of the setting itself: of blocks, and of a rule that keeps every policy so long."""
@@ -141,7 +141,7 @@ def _fixed_point(point: OperatingPoint) -> list[Line]:
         ]
     assert linear.policies is not None
     several = f" at the first of {len(linear.policies)} prompts" if len(linear.policies) > 1 else ""
-    fresh, stale = (eigenvalues(_eigenvalues(part)) for part in linear.parts)
+    fresh, stale = (eigenvalues(spectrum(part)) for part in linear.parts)
     source = "closed form" if linear.closed_form else "automatic differentiation of the drift"
     felt = "  felt at the policy that acted"
     return [
@@ -156,11 +156,6 @@ def _fixed_point(point: OperatingPoint) -> list[Line]:
         Line("stiffness_fresh", fresh, "  felt at the current policy", STIFFNESS, EXACT),
         Line("stiffness_stale", stale, felt, STIFFNESS, EXACT),
     ]
-
-
-def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
-    values = np.linalg.eigvals(np.asarray(matrix))
-    return values[np.argsort(-values.real)]
 
 
 def _oscillator(point: OperatingPoint) -> list[Line]:

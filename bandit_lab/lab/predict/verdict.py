@@ -9,7 +9,6 @@ from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.statements import HORIZON
 from bandit_lab.loop import UnstableIntervals
 
-SHOWN_ISLANDS = 3
 SHOWN_RANGES = 5
 SEEN = 0.01
 """Share of runs from which on a collapse is mentioned."""
@@ -37,7 +36,7 @@ def _verdict(point: OperatingPoint, statements: Statements) -> str:
     if point.radius.value is None:
         return _without_multipliers(point, statements)
     stable = point.regime != "unstable"
-    clauses = [_margin(point, stable), _swing(point, statements, stable), _complex(point), *_islands(point)]
+    clauses = [_margin(point, stable), _swing(point, statements, stable), _complex(point)]
     clauses += [_law(point, statements, stable), _noise(statements, stable)]
     return f"{'stable' if stable else 'unstable'}: {'; '.join(clause for clause in clauses if clause)}"
 
@@ -107,19 +106,6 @@ def _complex(point: OperatingPoint) -> str:
         return f"{text}, and the law may be unsafe"
     times = law / exact
     return f"{text}, and the law allows {amount(times)} times too much" if times > 1 + _AT else text
-
-
-def _islands(point: OperatingPoint) -> list[str]:
-    """Unstable refresh intervals that end again."""
-    unstable, interval = point.intervals, point.hyper.refresh_interval
-    ends = [(a, b) for a, b in unstable.islands or () if unstable.searched is None or b < unstable.searched]
-    if not ends:
-        return []
-    inside = [(a, b) for a, b in ends if a <= interval <= b]
-    if inside:
-        return [f"N = {interval:g} lies in an island of unstable refresh intervals, {_range(*inside[0])}"]
-    shown = ", ".join(_range(a, b) for a, b in ends[:SHOWN_ISLANDS]) + (", ..." if len(ends) > SHOWN_ISLANDS else "")
-    return [f"islands of unstable refresh intervals at this eta: {shown}"]
 
 
 def _range(first: int, last: int) -> str:

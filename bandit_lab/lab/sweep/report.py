@@ -28,10 +28,8 @@ TEMPERATURE = (
 )
 NO_FORMULA = "no formula for this bandit, advantage and group size"
 OUTSIDE = "not bracketed by the grid's learning rates"
-SHOWN = 400
-"""Rows of the table on a terminal at most."""
 SHOWN_AGAIN = 8
-"""Of these, rows that are stable again beyond the threshold."""
+"""Rows that are stable again beyond the threshold, of which a line says so."""
 
 
 def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result:
@@ -63,8 +61,7 @@ def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result
     shown = [
         about["verdict"],
         _what(plan),
-        Table("", [_shown(*pair) for pair in zip(thresholds, onsets, strict=True)][:SHOWN]),
-        *([f"{SHOWN} of {len(thresholds)} rows; all of them are in summary.json"] if len(thresholds) > SHOWN else []),
+        Table("", [_shown(*pair) for pair in zip(thresholds, onsets, strict=True)]),
         *_again(drifts, rates),
         *_missing(thresholds),
         *(f"{row['drift']}, beta = {row['kl_weight']:g}: {row['note']}" for row in stiffness if "note" in row),

@@ -167,7 +167,7 @@ class _Job:
 
 
 def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]) -> None:
-    """`hydra.main` with these arguments; also where it is at work already, as in a job of somebody else's.
+    """`hydra.main` with these arguments.
 
     Raises:
       HydraException, OmegaConfBaseException: an unknown key, a value of the wrong type (`errors.one_line` reads them).
@@ -175,13 +175,11 @@ def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]
     """
     import hydra
     from hydra.core.global_hydra import GlobalHydra
-    from hydra.core.hydra_config import HydraConfig
     from hydra.errors import HydraException
 
     def called(config: Any) -> None:
         task(config)
 
-    outer, outer_config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
     GlobalHydra.instance().clear()
     before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
     sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit-lab", *arguments], "1"  # else it prints and exits itself
@@ -196,7 +194,6 @@ def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]
         sys.argv = before
         if full is None:
             del os.environ["HYDRA_FULL_ERROR"]
-        GlobalHydra.instance().hydra, HydraConfig.instance().cfg = outer, outer_config
 
 
 def _said(text: str) -> int:

@@ -6,14 +6,14 @@
 
 A variant is its name, a dictionary of `name` and its options, or an object. A list may be an array. A schedule is a
 dictionary: `{"schedule": "linear", "init_value": 0.3, "end_value": 0.0}`. None where the command has a value means that
-nothing is given: the command's own default holds. Nothing is printed, and nothing written unless `run_dir` is given. A
-mistake is a ValueError with the line that the command prints: which key, what was expected, what was given.
+nothing is given: the command's own default holds. Nothing is printed but the progress of a long call, on stderr unless
+`quiet=True`, and nothing written unless `run_dir` is given. A mistake is a ValueError with the line that the command
+prints: which key, what was expected, what was given.
 """
 
 import contextlib
 import inspect
 import io
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -27,7 +27,6 @@ from bandit_lab.app.folder.store import manifest_of
 from bandit_lab.app.result import ArrayLike, Result
 from bandit_lab.app.settings import names
 from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings, check_sweepable
-from bandit_lab.app.terminal.commands import COMMANDS
 from bandit_lab.app.terminal.output import Progress
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import KL, Advantage, Correction, Estimator, Optimizer, Sampler, Staleness
@@ -76,6 +75,7 @@ class Prediction(Result):
 class Sweep(Result):
     """The result of `sweep`. `data` is the grid with named dimensions and units, `plot()` the diagram."""
 
+    verdict: str
     axes: dict[str, Any]
     drift: list[str]
     convention: str
@@ -187,6 +187,7 @@ def sweep(
     plugins: Sequence[str] = (),
     run_dir: Folder | None = None,
     overwrite: bool = False,
+    quiet: bool = False,
 ) -> Sweep:
     """A grid of training runs with the theory beside it: `python -m bandit_lab sweep`.
 
@@ -219,6 +220,7 @@ def reproduce(
     plugins: Sequence[str] = (),
     run_dir: Folder | None = None,
     overwrite: bool = False,
+    quiet: bool = False,
 ) -> Reproduction:
     """Figures of the papers and of the lab, with their claims: `python -m bandit_lab reproduce`.
 
@@ -255,6 +257,7 @@ def check(
     plugins: Sequence[str] = (),
     run_dir: Folder | None = None,
     overwrite: bool = False,
+    quiet: bool = False,
 ) -> Conformance:
     """The conformance suite for a variant: `python -m bandit_lab check`. Without any: every variant, in minutes.
 
@@ -401,12 +404,9 @@ def _called(kind: type[D], command: str, given: Mapping[str, Any]) -> D:
     result: Result
     with _working(given) as stack, contextlib.redirect_stdout(io.StringIO()):
         settings, explicit = _settings(command, given, stack)
-        folder = given["run_dir"]
-        if folder is None and COMMANDS[command].writes:  # chunks of a sweep lie on a disk
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="bandit_lab_"))
-        folder = None if folder is None else Path(folder)
+        folder = None if given["run_dir"] is None else Path(given["run_dir"])
         plan = runner.checked(command, settings, explicit, folder)
-        performed = runner.perform(command, plan, folder, Progress(quiet=True))
+        performed = runner.perform(command, plan, folder, Progress(given.get("quiet", True)))
         result = runner.loaded(command, folder) if performed is None and folder is not None else performed
     return kind(**{one.name: getattr(result, one.name) for one in fields(result)})
 

@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache, partial
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,8 +37,8 @@ from bandit_lab._numerics import ordered
 from bandit_lab._root import AT_ONCE, first_beyond, root
 from bandit_lab.grpo import Learner, Mixture
 from bandit_lab.measure.frozen_moment import FAR
+from bandit_lab.measure.period_jacobian import Kind
 
-Kind = Literal["flip", "neimark_sacker"]
 SEARCHED, COUNTED = 1024, 128
 """Largest refresh interval that is looked at, and that whose multipliers are counted."""
 LARGEST_MAP = 600
@@ -569,7 +569,7 @@ class Loop:
         if self.repels:
             return RateCrossing(None, None, Reason.REPELS)
         if np.iscomplexobj(self.spectrum):
-            return RateCrossing(0.0, "neimark_sacker", Reason.COMPLEX)
+            return RateCrossing(0.0, None, Reason.COMPLEX)
         return self._first(lambda mode: mode._turning() if mode._leads else mode._ringing())
 
     @property
@@ -674,12 +674,12 @@ class Loop:
         step, or with `reuse` one draw for the whole period; `LinearRule.noise` is what averaging over policies leaves.
         """
         if reuse and not self.blocks:
-            return _Spread(None, None, None, Reason.NO_BLOCKS)
+            return _Spread(None, Reason.NO_BLOCKS)
         if self.size > LARGEST_MAP:
-            return _Spread(None, None, None, Reason.TOO_LARGE)
+            return _Spread(None, Reason.TOO_LARGE)
         whole, r = self.maps(np.array([rate]))[0], len(self.fresh)
         if not abs(ordered(whole)[0]) < 1:
-            return _Spread(None, None, None, Reason.UNSTABLE)
+            return _Spread(None, Reason.UNSTABLE)
         optimizer, n = self.optimizer.at(np.array([rate])), len(whole)
         entry = np.zeros((n, r))
         entry[: optimizer.shape[1] * r] = np.kron(optimizer[0, :, :1], np.eye(r))
@@ -701,28 +701,15 @@ class Loop:
                     at += 1
             return state[:n, :n], total / at
 
-        state, _ = through(np.zeros((n, n)))
-        state = _lyapunov(whole, state)
-        return _Spread(through(state)[1], state, whole)
+        once, _ = through(np.zeros((n, n)))
+        return _Spread(through(_lyapunov(whole, once))[1])
 
 
 class _Spread(NamedTuple):
-    """Covariance [R, R] of x, mean over a period; of the state [n, n] at its start, and its map; or why not."""
+    """Covariance [R, R] of x, mean over a period, or why there is none."""
 
     average: np.ndarray | None
-    state: np.ndarray | None
-    whole: np.ndarray | None
     reason: Reason | None = None
-
-    def integrated_time(self, direction: np.ndarray) -> float | None:
-        """1 + 2 sum of the autocorrelation of direction [R] . x at the periods' starts, in periods."""
-        if self.state is None or self.whole is None:
-            return None
-        probe = np.zeros(len(self.state))
-        probe[: len(direction)] = direction
-        carried = self.state @ probe
-        summed = np.linalg.solve(np.eye(len(self.whole)) - self.whole, carried)
-        return float(2 * (probe @ summed) / (probe @ carried) - 1)
 
 
 def _lyapunov(matrix: np.ndarray, source: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from bandit_lab.app.cli import _overrides, _with_hydra
 def composed(command: str, *arguments: str) -> Any:
     """The configuration that these arguments give."""
     overrides = _overrides(command, list(arguments))
-    plugins.load_for_hydra(overrides)
+    plugins.load_for_hydra(command, overrides)
     classes: list[Any] = []
     _with_hydra(command, overrides, classes.append)
     return classes[0]

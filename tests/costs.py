@@ -28,7 +28,7 @@ KEPT = frozenset(
         "lab/test_sweep.py::test_folder_holds_what_is_promised",
         "measure/test_adam.py::test_held_threshold_is_the_preconditioned_closed_form",
         "measure/test_drawn_ages.py::test_the_mean_over_drawn_ages_is_the_averaged_gradient",
-        "measure/test_floquet.py::test_thresholds_are_the_closed_forms",
+        "measure/test_period_jacobian.py::test_thresholds_are_the_closed_forms",
         "measure/test_fluctuation.py::test_stationary_variance_of_one_case",
         "measure/test_fluctuation.py::test_variance_diverges_towards_the_threshold",
         "measure/test_group_size.py::test_invariance_holds_while_many_of_both_kinds_are_drawn",

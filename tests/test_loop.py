@@ -21,7 +21,6 @@ from bandit_lab.grpo import ESTIMATORS, OPTIMIZERS, SAMPLERS, STALENESS, Lag, Le
 from bandit_lab.loop import LARGEST_MAP, LinearRule, Reason, loop_of, response_of, unstable_intervals
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, growth_rate
 from bandit_lab.simulation import check_drift
-from bandit_lab.theory.fluctuation import correlation
 
 ARMS = {2: (0.9, 0.1), 3: (0.85, 0.5, 0.2), 5: (0.85, 0.7, 0.45, 0.3, 0.1)}
 LOGITS = (0.0, 0.3, -0.2, 0.1, 0.4)
@@ -84,7 +83,7 @@ def nearly(one, other, allowed):
 
 
 def compared(loop, other, interval, allowed):
-    """Threshold and its kind, onset, multiplier, spread, and correlation in time."""
+    """Threshold and its kind, onset, multiplier and spread."""
     exact = theory.first_unstable_learning_rate(other, interval)
     nearly(loop.threshold.value, exact.value, allowed)
     if not exact.value:
@@ -99,9 +98,6 @@ def compared(loop, other, interval, allowed):
     if spread.average is not None:
         scale = 10 * allowed * np.abs(expected.average).max()
         np.testing.assert_allclose(spread.average / np.mean(loop.rule.noise), expected.average, rtol=0, atol=scale)
-        along = np.ones(other.size)
-        time = correlation(other, rate, interval, noise, along, 1).integrated_time
-        assert spread.integrated_time(along) == pytest.approx(time, rel=100 * allowed)
 
 
 @pytest.mark.parametrize(
@@ -415,7 +411,7 @@ def test_what_cannot_be_said_has_its_reason():
     repelled, _ = loop_of(learner_of("refresh", "sgd"), nothing, -one, 0.5, 2)
     assert repelled.threshold == (0.0, None, Reason.REPELS)
     turning, _ = loop_of(learner_of("lag", "sgd"), np.zeros((2, 2)), np.array([[1.0, 0.5], [-0.5, 1.0]]), 0.5, 2)
-    assert turning.onset == (0.0, "neimark_sacker", Reason.COMPLEX)
+    assert turning.onset == (0.0, None, Reason.COMPLEX)
     drawn = Learner(two_arm(), staleness=STALENESS["ages"](draws=1))
     assert loop_of(drawn, nothing, one, 0.5, 2.0)[1] is Reason.DRAWN
     long, _ = loop_of(learner_of("lag", "sgd"), nothing, one, 0.5, LARGEST_MAP)

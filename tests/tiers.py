@@ -47,8 +47,8 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     ),
     # One more case of what another case shows: thresholds, means, layouts.
     "simulation/test_fast_path.py::test_layouts_give_the_same_runs": (),
-    "measure/test_floquet.py::test_thresholds_are_the_closed_forms": ("five-finite_group-refresh-nesterov",),
-    "measure/test_floquet.py::test_chains_and_schedules_stand_at_their_frozen_value": (),
+    "measure/test_period_jacobian.py::test_thresholds_are_the_closed_forms": ("five-finite_group-refresh-nesterov",),
+    "measure/test_period_jacobian.py::test_chains_and_schedules_stand_at_their_frozen_value": (),
     "measure/test_neutral.py::test_the_escort_policys_thresholds_are_those_of_its_direction_alone": ("2.0",),
     "simulation/test_programs.py::test_runs_of_many_lengths_keep_a_bounded_number_of_programs": ("fast",),
     "simulation/test_engine.py::test_the_second_call_does_not_compile": ("fast",),
@@ -104,8 +104,8 @@ SLOW: dict[str, tuple[str, ...]] = {
         "grpo-uncorrected",
     ),
     "measure/test_adam.py::test_weight_decay_moves_the_fixed_point": (),
-    "measure/test_floquet.py::test_every_bandit_advantage_and_estimator": (),
-    "measure/test_floquet.py::test_a_fixed_point_that_moves_with_the_learning_rate_is_solved_at_every_rate": (),
+    "measure/test_period_jacobian.py::test_every_bandit_advantage_and_estimator": (),
+    "measure/test_period_jacobian.py::test_a_fixed_point_that_moves_with_the_learning_rate_is_solved_at_every_rate": (),
     "measure/test_group_size.py::test_group_size_moves_the_threshold": (),
     "simulation/test_fast_draws.py::test_rare_arms_are_drawn_at_their_rate": (),
     "simulation/test_closed_forms.py::test_two_arm_curves_converge_to_the_exact_laws_with_order_one": (

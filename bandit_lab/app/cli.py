@@ -11,7 +11,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab._checks import one_of, visible
 from bandit_lab.app import plugins
-from bandit_lab.app.settings.config import check_sweepable
+from bandit_lab.app.settings.config import check_sweepable, config_dir
 from bandit_lab.app.terminal.commands import COMMANDS, help_of, overview
 from bandit_lab.app.terminal.interrupt import interruptible
 from bandit_lab.app.terminal.output import Stopped, bad_input, lost, one_line, ready, say, tell
@@ -28,12 +28,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _said(overview())
     if arguments[0] == "--version":
         return _said(__version__)
+    if arguments[0] == "-sc":
+        return _completed(arguments)
     command, *rest = arguments
     if command not in COMMANDS:
         return _complain("bandit_lab", f"command: expected {one_of(command, COMMANDS)}, got {command!r}")
     if {"-h", "--help"} & set(rest):
         return _said(help_of(command))
     return _guarded(command, rest)
+
+
+def _completed(arguments: list[str]) -> int:
+    """What a shell asks for while a line is typed: the commands, then what Hydra gives for the line's command."""
+    line = os.environ.get("COMP_LINE", "")
+    command = next((word for word in line.split()[1:] if word in COMMANDS), None)
+    if command is None and arguments[-1].startswith("query="):
+        return _said("\n".join(COMMANDS))
+    os.environ["COMP_LINE"] = line.replace(f" {command}", "", 1)
+    return _guarded(command or "sweep", arguments)
 
 
 def _guarded(command: str, rest: list[str]) -> int:
@@ -123,7 +135,7 @@ class _Job:
         own = [f"hydra.sweep.dir='{self.folder}'"] if several else []
         with bad_input():
             _checks.require(not several or not COMMANDS[self.command].reads, "option", "one run folder", "-m")
-            plugins.load_for_hydra(overrides)
+            plugins.load_for_hydra(self.command, overrides)
             _with_hydra(self.command, [*overrides, *own], self._task)
         if self.error is not None:
             raise self.error
@@ -155,7 +167,7 @@ class _Job:
 
 
 def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]) -> None:
-    """`hydra.main` with these arguments; also where it is at work already, as in a job of somebody else's.
+    """`hydra.main` with these arguments.
 
     Raises:
       HydraException, OmegaConfBaseException: an unknown key, a value of the wrong type (`errors.one_line` reads them).
@@ -163,18 +175,16 @@ def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]
     """
     import hydra
     from hydra.core.global_hydra import GlobalHydra
-    from hydra.core.hydra_config import HydraConfig
     from hydra.errors import HydraException
 
     def called(config: Any) -> None:
         task(config)
 
-    outer, outer_config = GlobalHydra.instance().hydra, HydraConfig.instance().cfg
     GlobalHydra.instance().clear()
     before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit_lab", *arguments], "1"  # else it prints and exits itself
+    sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit-lab", *arguments], "1"  # else it prints and exits itself
     try:
-        hydra.main(version_base="1.3", config_path=None, config_name=name)(called)()
+        hydra.main(version_base="1.3", config_path=str(config_dir()), config_name=name)(called)()
     except HydraException:
         raise
     except (OSError, RecursionError, AttributeError, TypeError) as error:
@@ -184,7 +194,6 @@ def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]
         sys.argv = before
         if full is None:
             del os.environ["HYDRA_FULL_ERROR"]
-        GlobalHydra.instance().hydra, HydraConfig.instance().cfg = outer, outer_config
 
 
 def _said(text: str) -> int:

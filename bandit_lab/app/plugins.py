@@ -9,14 +9,14 @@ import importlib
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from bandit_lab._registry import Registry
-from bandit_lab.app.settings.config import CHOICES, SCHEMAS
+from bandit_lab.app.settings.config import SCHEMAS
+from bandit_lab.app.settings.names import NAMES
 
 MISSING = "???"
 
@@ -53,32 +53,18 @@ def load(names: Iterable[str]) -> None:
             importlib.import_module(name)
 
 
-def load_for_hydra(overrides: Sequence[str]) -> None:
-    """The same of the modules that overrides name. Hydra then knows every variant and what each command sets, as
-    `<command>_schema` and, with the variants that it starts from, as `<command>`."""
+def load_for_hydra(command: str, overrides: Sequence[str]) -> None:
+    """The same of the modules that overrides name. Hydra, which has our variants and what each command begins with from
+    `conf/`, then knows theirs, and the types of a command's settings as `<command>_schema`."""
     from hydra.core.config_store import ConfigStore
 
     load(named(overrides))
     store: Any = ConfigStore.instance()
     # Hydra would copy all of it for every composition, though it copies again whatever it loads: half of the time.
     store.__deepcopy__ = lambda memo: store
-    for group, name, node in (*_commands(), *_choices(overrides)):
-        if _stored.get((group, name)) != node:  # it takes a millisecond for each, on every call of a command
-            store.store(group=group, name=name, node=node)
-            _stored[group, name] = node
-
-
-_stored: dict[tuple[str | None, str], Any] = {}
-
-
-def _commands() -> Iterator[tuple[None, str, Any]]:
-    """(no group, name, settings) of what every command composes."""
-    for command, schema in SCHEMAS.items():
-        chosen = [{one.name: one.metadata["variant"]} for one in fields(schema) if "variant" in one.metadata]
-        silent = [{f"override hydra/{one}_logging": "none"} for one in ("job", "hydra")]
-        hydra = {"output_subdir": None, "job": {"name": command, "chdir": False}, "run": {"dir": "."}}
-        yield None, f"{command}_schema", schema
-        yield None, command, {"defaults": [f"{command}_schema", *chosen, "_self_", *silent], "hydra": hydra}
+    store.store(name=f"{command}_schema", node=SCHEMAS[command])
+    for group, name, node in _from_outside(overrides):
+        store.store(group=group, name=name, node=node)
 
 
 @contextlib.contextmanager
@@ -126,15 +112,14 @@ def named(overrides: Iterable[str]) -> list[str]:
     return modules
 
 
-def _choices(overrides: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(group, name, settings) of every variant, and of every optimiser that the overrides choose, of optax or none."""
-    every = chosen_from()
-    for group in CHOICES:
-        yield from ((group, name, settings_of(every[group], name)) for name in every[group])
+def _from_outside(overrides: Iterable[str]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(group, name, settings) of every variant that is not ours, and of every optimiser that the overrides choose."""
+    for group, registry in chosen_from().items():
+        yield from ((group, name, settings_of(registry, name)) for name in registry if name not in NAMES[group])
     for argument in overrides:
         group, _, names = argument.partition("=")
         for name in map(str.strip, names.split(",")) if group == "optimizer" else ():
-            if re.fullmatch(r"\w+", name) and name not in every[group]:
+            if re.fullmatch(r"\w+", name) and name not in NAMES[group]:
                 yield group, name, {"name": name, "options": {}}
 
 

@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from settings import nightly_but
 
 from bandit_lab.app.cli import INTERRUPTED, OK, main
+from bandit_lab.app.terminal import output
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -63,6 +65,35 @@ def test_killed_sweep_is_not_a_finished_one(kill):
     if kill != signal.SIGKILL:
         assert process.returncode == INTERRUPTED
         assert "continue it with: python -m bandit_lab sweep run_dir=here steps=20000" in err
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [("", "predict"), ("pre", "predict"), ("predict staleness=", "staleness=lag"), ("sweep kl_w", "kl_weight=")],
+)
+def test_a_shell_completes_commands_settings_and_variants(line, offered, monkeypatch, capsys):
+    """Planted: Hydra asked for the whole line takes the command for an override, and offers nothing."""
+    monkeypatch.setenv("COMP_LINE", f"bandit-lab {line}")
+    assert main(["-sc", "query=bash"]) == OK
+    assert offered in capsys.readouterr().out.split()
+
+
+def test_completion_is_installed_for_the_script(capsys):
+    assert main(["-sc", "install=bash"]) == OK
+    assert capsys.readouterr().out.rstrip().endswith(" bandit-lab")
+
+
+def test_a_pipe_gets_a_line_of_progress_every_ten_seconds(monkeypatch, capsys):
+    """Planted: nothing where stderr is no terminal, or a line for every piece."""
+    clock = SimpleNamespace(now=0.0, monotonic=lambda: clock.now, perf_counter=lambda: clock.now)
+    monkeypatch.setattr(output, "time", clock)
+    for quiet in (False, True):
+        clock.now, progress = 0.0, output.Progress(quiet)
+        with progress.stage("runs") as advance:
+            for clock.now in range(3, 31, 3):
+                advance(clock.now // 3, 10)
+        told = [] if quiet else ["runs: 4 of 10, 12 s", "runs: 8 of 10, 24 s"]
+        assert capsys.readouterr().err.splitlines() == told
 
 
 def test_importing_the_package_stays_light():

@@ -1,5 +1,6 @@
 """The functions of the package: settings as keywords, the numbers of the command, nothing printed and nothing left."""
 
+import html
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray
 from matplotlib.figure import Figure
 
 import bandit_lab as bl
@@ -123,6 +125,21 @@ def test_a_sweep_is_a_document_too_and_its_folder_can_be_loaded(capsys):
     assert drawn.y0 >= 0
     assert drawn.x1 <= 3.4
     assert drawn.y1 <= 2.6
+
+
+def test_a_sweep_without_a_folder_is_that_of_a_folder_and_writes_nothing(tmp_path, monkeypatch):
+    """Sampled runs that are kept, too. Planted: a temporary folder, which lost the verdict and a notebook's table."""
+    monkeypatch.setattr("tempfile.mkdtemp", None)
+    few = {**FEW, "dynamics": "sampled", "seeds": 8, "steps": 20, "sampled": {"multiple": [0.5, 1.2]}}
+    held = bl.sweep(**few)
+    assert list(tmp_path.iterdir()) == []
+    bl.sweep(**few, run_dir="here")
+    kept = bl.load("here")
+    xarray.testing.assert_identical(kept.data[[*held.data.variables]], held.data)
+    for swept in (held, kept):
+        assert repr(swept).startswith(swept.verdict)
+    assert html.escape(held.verdict) in held._repr_html_()
+    assert "<td>" in held._repr_html_()
 
 
 def test_runs_of_several_values_are_a_dimension():

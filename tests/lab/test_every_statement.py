@@ -10,7 +10,7 @@ import pytest
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import linearise
+from bandit_lab.lab.predict.fixed_point import linearise
 from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.statements import RATE, evaluate
 from experiments.shared.random_ages import Random
@@ -40,7 +40,7 @@ def numbers(results):
     """(key, value or None, whether it is a learning rate)."""
     rows = [(key, value.value, value.unit == RATE) for key, value in evaluate(results).items()]
     rows += [(name, getattr(results, name).value, True) for name in ("law", "exact", "onset")]
-    damped = results.linear.oscillator_onset(3, results.hyper.momentum).value
+    damped = results.linear.rate("oscillator_onset", 3, results.hyper.momentum).value
     return [*rows, ("oscillator_onset", damped, True), ("radius", results.radius.value, False)]
 
 

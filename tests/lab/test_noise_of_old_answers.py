@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import experiments.shared.estimators  # noqa: F401 - registers `decoupled`, which the package has not
 from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import ESTIMATORS, Learner
 from bandit_lab.lab.reproduce.experiment import read_setting

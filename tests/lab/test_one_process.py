@@ -6,7 +6,7 @@ from settings import learner
 
 import bandit_lab as bl
 from bandit_lab.grpo import ESTIMATORS
-from bandit_lab.lab.predict.linear import weighs
+from bandit_lab.lab.predict.fixed_point import weighs
 
 BANDIT = {"name": "k_arm", "rewards": [0.9, 0.5, 0.1], "reference_logits": [0.0, 0.3, -0.2]}
 RATE = 0.01

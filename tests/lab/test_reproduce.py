@@ -86,7 +86,7 @@ def test_a_file_whose_measurement_uses_the_theory_is_refused_before_it_runs(lab,
     assert reproduce("run_dir=run") == INCOMPLETE
     assert (
         "squares failed: ValueError: experiments/squares.py: measure: expected nothing of bandit_lab.theory, "
-        "bandit_lab.lab.predict.linear, experiments.shared.theory and no import by text, "
+        "bandit_lab.lab.predict.fixed_point, experiments.shared.theory and no import by text, "
         "got bandit_lab.theory.leading_order in line "
     ) in capsys.readouterr().err
     assert lab.ran() == []

@@ -109,9 +109,9 @@ PLANTED = {
     "a constant": ('UNIT, WIDE = "m"', "UNIT, WIDE = theory.UNIT", "measure", "bandit_lab.theory.UNIT in line 6"),
     "an import inside": (
         "def bandit(x):",
-        "def bandit(x):\n    from bandit_lab.lab.predict.linear import wire",
+        "def bandit(x):\n    from bandit_lab.lab.predict.fixed_point import wire",
         "measure",
-        "bandit_lab.lab.predict.linear.wire in line 17",
+        "bandit_lab.lab.predict.fixed_point.wire in line 17",
     ),
     "the module": ("two_arm(x)", "two_arm(theory)", "measure", "bandit_lab.theory in line 17"),
     "a changed module": (

@@ -13,9 +13,10 @@ import bandit_lab as bl
 from bandit_lab import measure
 from bandit_lab.app.cli import main
 from bandit_lab.app.folder.store import CompileClock
+from bandit_lab.app.result import Table
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import Estimator
-from bandit_lab.lab.predict.linear import linearise
+from bandit_lab.lab.predict.fixed_point import linearise
 from bandit_lab.measure.outcome import Outcome
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=16", "momentum=0.5", "quiet=true"]
@@ -162,6 +163,14 @@ class Root(Estimator):
 
     def weight(self, ratio, advantage):
         return ratio**0.5
+
+
+def test_the_table_has_every_row_that_was_asked_for():
+    """Nothing is measured of a policy that runs to a vertex. Planted: a table that ends at 400 rows."""
+    vertex = {"kl_weight": 0.0, "momentum": 0.0, "learning_rate": 0.1, "dynamics": "mean_field"}
+    swept = bl.sweep(sweep={"refresh_interval": range(1, 402)}, **vertex)
+    (table,) = (one for one in swept.shown if isinstance(one, Table))
+    assert [row["N"] for row in table.rows] == [*range(1, 402)]
 
 
 def test_windows_beyond_the_threshold_are_named():

@@ -13,7 +13,7 @@ from bandit_lab.bandits import two_arm
 from bandit_lab.grpo import STALENESS, Learner, Optimizer, Ratio
 from bandit_lab.grpo.estimator.tpo import TPO
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import LinearTheory, linearise, measured_linear, noise_covariance, signal_of
+from bandit_lab.lab.predict.fixed_point import LinearTheory, linearise, measured_linear, noise_covariance, signal_of
 from bandit_lab.lab.sweep.jobs import predict_rows
 
 GROUPS = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": "refresh", "optimizer": "sgd"}
@@ -103,7 +103,7 @@ def linear(model="refresh", convention="heavy_ball", stale=0.3, fresh=0.0) -> Li
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.95])
 @pytest.mark.parametrize("interval", [1, 4, 64])
 def test_onset_of_the_oscillator_is_its_critical_damping(interval, momentum, convention):
-    rate = linear(convention=convention).oscillator_onset(interval, momentum).value
+    rate = linear(convention=convention).rate("oscillator_onset", interval, momentum).value
     if momentum == 0:
         assert rate * 0.3 * interval == pytest.approx(1.0, rel=1e-12)
         return
@@ -120,8 +120,12 @@ def test_closed_form_and_block_map_agree_on_thresholds(model):
     assert stale.wholly_stale
     assert not mixed.wholly_stale
     for interval in (2, 5):
-        assert mixed.threshold(interval, 0.7).value == pytest.approx(stale.threshold(interval, 0.7).value, rel=1e-6)
-        assert mixed.onset(interval, 0.7).value == pytest.approx(stale.onset(interval, 0.7).value, rel=1e-3)
+        assert mixed.rate("threshold", interval, 0.7).value == pytest.approx(
+            stale.rate("threshold", interval, 0.7).value, rel=1e-6
+        )
+        assert mixed.rate("onset", interval, 0.7).value == pytest.approx(
+            stale.rate("onset", interval, 0.7).value, rel=1e-3
+        )
 
 
 def test_noise_is_that_of_the_average_over_prompts():
@@ -167,12 +171,12 @@ def test_a_complex_stiffness_has_a_closed_threshold_and_rings_at_once(model):
     turning = replace(linear(model), fresh=0 * stale, stale=stale, policies=np.ones((1, 4)) / 4, _loops={})
     np.testing.assert_allclose(turning.spectrum, [0.31, 0.3 + 0.1j, 0.3 - 0.1j])
     for interval, momentum in ((1, 0.0), (4, 0.9)):
-        threshold = turning.threshold(interval, momentum)
+        threshold = turning.rate("threshold", interval, momentum)
         scanned = theory.first_unstable_learning_rate(theory.LinearLoop(0 * stale, stale, momentum, model), interval)
         assert threshold.value == pytest.approx(scanned.value, rel=1e-9)
-        onset = turning.onset(interval, momentum)
+        onset = turning.rate("onset", interval, momentum)
         assert onset.value == 0
-        assert "complex" in onset.note
+        assert "complex" in onset.reason
     equilibrium = SimpleNamespace(linear=turning)
     rows = predict_rows({1.0: equilibrium}, cells(1.0, 0.9, [1, 4]), lambda *_: None)
     assert [onset.value for onset in rows.onset] == [0, 0]

@@ -18,8 +18,8 @@ from bandit_lab import theory
 from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import Hyper, Optimizer, optimizer_names
 from bandit_lab.measure import find_fixed_point
-from bandit_lab.measure.floquet import floquet, floquet_threshold
 from bandit_lab.measure.frozen_moment import freeze_second_moment
+from bandit_lab.measure.period_jacobian import floquet, floquet_threshold
 from bandit_lab.simulation import drift_of
 from experiments.shared.measure.adaptive import noisy_state
 from experiments.shared.measure.response import mean_response

@@ -21,7 +21,7 @@ from bandit_lab.grpo import (
     Learner,
     Optimizer,
 )
-from bandit_lab.lab.predict.linear import noise_covariance
+from bandit_lab.lab.predict.fixed_point import noise_covariance
 from bandit_lab.measure import find_fixed_point, measure_stiffness
 from bandit_lab.measure.stiffness import potential
 from bandit_lab.simulation.finite_group import group_moments

@@ -10,7 +10,7 @@ from bandit_lab.bandits import k_arm
 from bandit_lab.bandits.sequence import sequence
 from bandit_lab.grpo import ESTIMATORS, STALENESS, Hyper, Learner
 from bandit_lab.measure.fixed_point import find_fixed_point
-from bandit_lab.measure.floquet import floquet
+from bandit_lab.measure.period_jacobian import floquet
 from bandit_lab.simulation import drift_of
 from experiments.shared.measure.leading import (
     leading_multipliers,

@@ -41,7 +41,7 @@ def group(default: str, text: str, names: Sequence[str] = ()) -> Any:
     return field(default_factory=lambda: {"name": default}, metadata=metadata)
 
 
-QUIET = "no progress on stderr, where it appears only on a terminal"
+QUIET = "no progress on stderr"
 
 
 @dataclass
@@ -230,7 +230,7 @@ def beside_package(folder: str, holds: str) -> Path:
 
 
 def config_dir() -> Path:
-    """The studies' numbers."""
+    """What every command begins with, its variants, and the studies' numbers."""
     return beside_package("conf", "experiment")
 
 

@@ -6,7 +6,7 @@ For developers. A new command is one entry in COMMANDS, one schema in `config.SC
   keys that were given on the command line. Raises ValueError (name, expected, got);
 - `compute(plan, progress) -> Result`: the work, a function that knows neither of the terminal nor of a run folder;
   `runner.perform` does what is around it. A command whose work is to write (`sweep`, `reproduce`, `explore`) has
-  `execute(plan, folder, progress) -> Result | Path` instead.
+  `execute(plan, folder, progress) -> Result | Path` for its folder.
 """
 
 import importlib
@@ -42,7 +42,7 @@ class _Command(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        """Whether its module has `execute`, in place of `compute`."""
+        """Whether its module has `execute`, for a folder."""
         return self.continues or self.reads
 
     def load(self) -> Any:

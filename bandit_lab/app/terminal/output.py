@@ -1,8 +1,9 @@
 """Lines for people on stdout and stderr, which may be closed, full or gone: a run is what is in its folder.
 
 A reader that has seen enough (`| head -1`) is no error. A stdout that cannot be written (a full disk) is noted: the
-command goes on, and says so at its end. Progress is on stderr: which stage, how far, how long; nothing when stderr is
-not a terminal or `quiet=true`. A mistake is one line that names the key, what was expected and what was got.
+command goes on, and says so at its end. Progress is on stderr: which stage, how far, how long; bars on a terminal,
+elsewhere (a pipe, a notebook) a line every ten seconds. A mistake is one line that names the key, what was expected and
+what was got.
 """
 
 import contextlib
@@ -59,23 +60,24 @@ def _delivered(name: str) -> Iterator[None]:
 
 
 ProgressCallback = Callable[[int, int], None]
+EVERY = 10.0  # seconds between two lines of progress
 
 
 class Progress:
     """Stages of a run. Also keeps how many seconds each took, for the manifest."""
 
     def __init__(self, quiet: bool) -> None:
-        self.shown = sys.stderr.isatty() and not quiet
+        self.quiet = quiet
         self.seconds: dict[str, float] = {}
-        self._live: Any = None
+        self._told = time.monotonic()
 
     @contextlib.contextmanager
     def stage(self, name: str) -> Iterator[ProgressCallback]:
         """One stage; yields `(done, total) -> None` for the code that knows how far it is."""
         start = time.perf_counter()
         try:
-            if not self.shown:
-                yield _silent
+            if self.quiet or not sys.stderr.isatty():
+                yield lambda done, total: self._line(f"{name}: {done} of {total}, {time.perf_counter() - start:.0f} s")
             else:
                 with self._bar() as bar:
                     task = bar.add_task(name, total=None)
@@ -85,6 +87,12 @@ class Progress:
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
 
+    def _line(self, text: str) -> None:
+        """Say it, unless the last line is younger than ten seconds."""
+        if not self.quiet and time.monotonic() - self._told >= EVERY:
+            self._told = time.monotonic()
+            tell(text)
+
     def _bar(self) -> Any:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bars, TextColumn, TimeElapsedColumn
@@ -92,10 +100,6 @@ class Progress:
         name = TextColumn("{task.description:<34}", markup=False)
         columns = (name, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         return Bars(*columns, console=Console(stderr=True))
-
-
-def _silent(done: int, total: int) -> None:
-    return None
 
 
 class BadInput(ValueError):

@@ -13,7 +13,7 @@ from bandit_lab.lab.check.subject import LAWS, Subject
 from bandit_lab.loop import Reason, loop_of
 from bandit_lab.measure import find_fixed_point, fresh_and_stale, generic_direction, measure_stiffness
 from bandit_lab.measure.fixed_point import FixedPoint
-from bandit_lab.measure.floquet import floquet, floquet_threshold
+from bandit_lab.measure.period_jacobian import floquet, floquet_threshold
 from bandit_lab.simulation import DYNAMICS
 from bandit_lab.simulation.rollout import Stride, rollout
 

@@ -12,7 +12,7 @@ from bandit_lab.app.folder.store import SUMMARY, manifest_of
 from bandit_lab.app.settings.config import ExploreSettings, PredictSettings
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import linearise
+from bandit_lab.lab.predict.fixed_point import linearise
 from bandit_lab.measure import find_fixed_point
 
 MODELS = {"refresh": "A", "lag": "B", "pipeline": "C"}
@@ -44,8 +44,10 @@ def tables(settings: ExploreSettings) -> dict[str, Any]:
         linear = linearise(learner, dynamics, chosen.kl_weight)
         if linear.policy is None:
             raise ValueError(f"kl_weight: expected a setting with a fixed point, got none ({linear.reason})")
-        limits = [[linear.threshold(interval, momentum).value for interval in INTERVALS] for momentum in momenta]
-        onsets = [[linear.onset(interval, momentum).value for interval in INTERVALS] for momentum in momenta]
+        limits = [
+            [linear.rate("threshold", interval, momentum).value for interval in INTERVALS] for momentum in momenta
+        ]
+        onsets = [[linear.rate("onset", interval, momentum).value for interval in INTERVALS] for momentum in momenta]
         curves = _runs(learner, dynamics, momenta, limits, chosen.kl_weight)
         rows = [
             dict(zip(("threshold", "onset", "runs", "untrained"), row, strict=True))

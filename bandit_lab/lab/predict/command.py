@@ -12,21 +12,22 @@ from bandit_lab.app.settings.names import FORMS
 from bandit_lab.app.terminal.output import Progress
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.predict import build, reduced
-from bandit_lab.lab.predict.linear import NO_NOISE, LinearTheory, linearise
+from bandit_lab.lab.predict.fixed_point import NO_NOISE, LinearTheory, linearise
 from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.statements import (
     EXACT,
     LEADING,
     LINEAR,
     QUANTITIES,
-    RATE,
     Line,
     Quantity,
     evaluate,
     nested,
     notes,
+    rate_lines,
 )
 from bandit_lab.lab.predict.verdict import amount, brief, ranges, verdict
+from bandit_lab.loop import RateCrossing, spectrum
 
 LARGEST_BLOCK, LARGEST_LAG = 65_536, 4096
 """Largest refresh interval of the setting itself: of blocks, and of a rule that keeps every policy so long."""
@@ -140,7 +141,7 @@ def _fixed_point(point: OperatingPoint) -> list[Line]:
         ]
     assert linear.policies is not None
     several = f" at the first of {len(linear.policies)} prompts" if len(linear.policies) > 1 else ""
-    fresh, stale = (eigenvalues(_eigenvalues(part)) for part in linear.parts)
+    fresh, stale = (eigenvalues(spectrum(part)) for part in linear.parts)
     source = "closed form" if linear.closed_form else "automatic differentiation of the drift"
     felt = "  felt at the policy that acted"
     return [
@@ -155,11 +156,6 @@ def _fixed_point(point: OperatingPoint) -> list[Line]:
         Line("stiffness_fresh", fresh, "  felt at the current policy", STIFFNESS, EXACT),
         Line("stiffness_stale", stale, felt, STIFFNESS, EXACT),
     ]
-
-
-def _eigenvalues(matrix: np.ndarray) -> np.ndarray:
-    values = np.linalg.eigvals(np.asarray(matrix))
-    return values[np.argsort(-values.real)]
 
 
 def _oscillator(point: OperatingPoint) -> list[Line]:
@@ -181,21 +177,18 @@ def _oscillator(point: OperatingPoint) -> list[Line]:
 
 
 def _thresholds(point: OperatingPoint) -> list[Line]:
-    rate, interval, intervals = "thresholds.learning_rate", "thresholds.refresh_interval", point.intervals
+    interval, intervals = "thresholds.refresh_interval", point.intervals
     islands = point.first_unstable if intervals.islands is None else intervals.islands
-    threshold = "learning rate: exact threshold" if point.law.value is None else "  exact threshold"
     lines = [
         Line("thresholds.convention", point.learner.optimizer.convention),
-        Line(f"{rate}.leading_order", point.law, "learning rate: leading-order law", RATE, LEADING, 6),
-        Line(f"{rate}.exact", point.exact, threshold, RATE, LINEAR, 6),
-        Line(f"{rate}.oscillation_onset", point.onset, "  onset of oscillation", RATE, LINEAR, 6),
+        *rate_lines(point),
         Line(f"{interval}.leading_order", point.interval_law, "refresh interval: leading-order law", "steps", LEADING),
         Line(f"{interval}.exact", point.first_unstable, "  first unstable", "steps", LINEAR),
         Line(f"{interval}.islands", islands, "  unstable ranges", "steps", LINEAR, text=lambda _: ranges(intervals)),
         *([] if intervals.searched is None else [Line(f"{interval}.searched_up_to", intervals.searched)]),
     ]
     if point.linear.policy is not None:
-        kind = point.exact.bifurcation or Value.absent(point.exact.reason or point.exact.note or "no threshold")
+        kind = point.exact.kind or Value.absent(point.exact.reason or "no threshold")
         named = "  kind of bifurcation"
         lines.insert(3, Line("bifurcation", kind, named, "", LINEAR, text=lambda one: BIFURCATIONS.get(one, one)))
     return lines
@@ -204,7 +197,7 @@ def _thresholds(point: OperatingPoint) -> list[Line]:
 def _smallest(point: OperatingPoint) -> Value:
     """Threshold over learning rate."""
     exact = point.exact
-    return Value.of(exact.value and exact.value / point.hyper.learning_rate, exact.reason)
+    return Value.of(exact.value and exact.value / point.hyper.learning_rate, exact.reason or "")
 
 
 def _margin(point: OperatingPoint, peak: int | None) -> list[Line]:
@@ -228,23 +221,24 @@ def _along(point: OperatingPoint, peak: int) -> str:
 
 def _at_rest(point: OperatingPoint) -> list[Line]:
     settings, steps = point.settings, None if point.regime is None else point.steps
+    reward, logit = _stationary(point)
     place = f"eta = {settings.learning_rate:g}, mu = {settings.momentum:g}, N = {settings.refresh_interval}"
     per = "per step" if steps in (None, 1) else f"per {steps} steps"
     return [
         Line("regime", point.regime or point.radius, f"at {place}: regime", "", LINEAR),
         Line("spectral_radius", point.radius, "  largest multiplier", per, LINEAR, 6),
         *([] if steps is None else [Line("spectral_radius_steps", steps)]),
-        *(Line(f"stationary_std.{key}", value) for key, value in _stationary(point).items()),
+        Line("stationary_std.expected_reward", reward, "  stationary std: expected reward", "reward", LINEAR),
+        Line("stationary_std.logit", logit, "  stationary std: log-odds of the best arm", "nats", LINEAR),
+        *([] if point.group_size or point.linear.policy is None else [Line("stationary_std.note", NO_NOISE)]),
     ]
 
 
-def _stationary(point: OperatingPoint) -> dict[str, Any]:
-    """Standard deviations over a stationary run at this group size."""
+def _stationary(point: OperatingPoint) -> tuple[Value, Value]:
+    """Standard deviations over a stationary run at this group size: of the reward, of the best arm's log-odds."""
     if point.linear.policy is None:
-        return dict.fromkeys(("expected_reward", "logit"), point.radius)
-    if point.group_size is None:
-        return {"expected_reward": 0.0, "logit": 0.0, "note": NO_NOISE}
-    return dict(zip(("expected_reward", "logit"), point.stationary, strict=True))
+        return point.radius, point.radius
+    return (Value(0.0), Value(0.0)) if point.group_size is None else point.stationary
 
 
 def _missing(point: OperatingPoint) -> list[str]:
@@ -252,17 +246,16 @@ def _missing(point: OperatingPoint) -> list[str]:
     linear = point.linear
     if linear.policy is None:
         return [f"No prediction at {point.linear.drift}: {linear.reason}."]
-    std = _stationary(point)["expected_reward"]
-    named = {
+    named: dict[str, Value | RateCrossing] = {
         "exact threshold": point.exact,
         "onset of oscillation": point.onset,
         "leading-order law": point.law,
         "unstable refresh interval": point.first_unstable,
-        "stationary std": std,
+        "stationary std": _stationary(point)[0],
     }
     reasons: dict[str, list[str]] = {}
-    for name, value in named.items():
-        if isinstance(value, Value) and value.reason:
-            reasons.setdefault(value.reason, []).append(name)
+    for name, one in named.items():
+        if one.value is None:
+            reasons.setdefault(str(one.reason), []).append(name)
     notes = [] if linear.note is None else [f"Note: {linear.note}."]
     return [*(f"No {', '.join(names)}: {reason}." for reason, names in reasons.items()), *notes]

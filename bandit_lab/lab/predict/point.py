@@ -10,23 +10,17 @@ from bandit_lab import theory
 from bandit_lab.app.result import Value
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper, Learner, NoCorrection, OwnLaw, resampled
-from bandit_lab.lab.predict.linear import (
+from bandit_lab.lab.predict.fixed_point import (
     LinearTheory,
-    RateThreshold,
     linearise,
-    losses_of,
     noise_covariance,
     signal_of,
     stationary_stds,
     two_arms_of,
 )
-from bandit_lab.loop import Loop, Reason, UnstableIntervals, unstable_intervals
+from bandit_lab.loop import Loop, RateCrossing, Reason, UnstableIntervals, unstable_intervals
 from bandit_lab.measure import Floquet, FloquetThreshold, floquet, floquet_threshold
 from bandit_lab.theory.stiffness import Signal
-
-
-class Missing(Exception):
-    """There is no such value here, for the reason given."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +91,6 @@ class OperatingPoint:
         return two_arms_of(self.learner, self.settings.dynamics)
 
     @cached_property
-    def losses(self) -> list[tuple[float, int]]:
-        """KL weights below which a hot sampler loses answers in turn, and which."""
-        return losses_of(self.learner, self.settings.dynamics)
-
-    @cached_property
     def own_reward(self) -> float | None:
         """Expected reward at the fixed point to which the policy's own answers lead; None where there is none."""
         own = replace(self.learner, sampler=OwnLaw())
@@ -148,29 +137,27 @@ class OperatingPoint:
         return reason if derived is None or not derived.reason else f"{reason}; {derived.reason}"
 
     @cached_property
-    def law(self) -> RateThreshold:
+    def law(self) -> RateCrossing:
         """Learning rate at which stability is lost, to leading order."""
-        return self.linear.law(self.hyper.refresh_interval, self.hyper.momentum)
+        return self.linear.rate("law", self.hyper.refresh_interval, self.hyper.momentum)
 
     @cached_property
-    def exact(self) -> RateThreshold:
+    def exact(self) -> RateCrossing:
         """The same exactly, by the linear loop or by differentiating the update; absent if a second moment is held."""
         derived = self.derived
         if derived is None:
-            return self.linear.threshold(self.hyper.refresh_interval, self.hyper.momentum)
+            return self.linear.rate("threshold", self.hyper.refresh_interval, self.hyper.momentum)
         if self.exact_derivatives is None:
-            return RateThreshold.absent((self.unsupported if derived.moment_source else derived.reason) or "")
+            return RateCrossing(None, None, self.unsupported if derived.moment_source else derived.reason)
         threshold = self.derived_threshold
-        if threshold.learning_rate is None:
-            return RateThreshold.absent(threshold.reason or self.unsupported or "")
         # A flip from step to step is +1 over an even number of steps.
         kind = "flip" if threshold.kind == "fold" and derived.period % 2 == 0 else threshold.kind
-        return RateThreshold(threshold.learning_rate, bifurcation=kind, note=threshold.reason or "")
+        return RateCrossing(threshold.learning_rate, kind, threshold.reason)
 
     @cached_property
-    def onset(self) -> RateThreshold:
+    def onset(self) -> RateCrossing:
         """Learning rate from which on displacements oscillate."""
-        return self.linear.onset(self.hyper.refresh_interval, self.hyper.momentum)
+        return self.linear.rate("onset", self.hyper.refresh_interval, self.hyper.momentum)
 
     @cached_property
     def _largest(self) -> complex | Reason:
@@ -178,13 +165,6 @@ class OperatingPoint:
             return complex(self.exact_derivatives.multipliers[0])
         multipliers = self.loop.multipliers(self.hyper.learning_rate)
         return multipliers if isinstance(multipliers, Reason) else complex(multipliers[0])
-
-    @property
-    def multiplier(self) -> complex:
-        """The dominant multiplier over `steps` updates. Raises Missing where its map is too large."""
-        if isinstance(self._largest, Reason):
-            raise Missing(self._largest)
-        return self._largest
 
     @property
     def steps(self) -> int:
@@ -243,5 +223,5 @@ class OperatingPoint:
     @property
     def interval_law(self) -> Value:
         """The same to leading order."""
-        at_one = self.linear.law(1, self.hyper.momentum)
-        return Value.of(at_one.value and at_one.value / self.hyper.learning_rate, at_one.reason)
+        at_one = self.linear.rate("law", 1, self.hyper.momentum)
+        return Value.of(at_one.value and at_one.value / self.hyper.learning_rate, at_one.reason or "")

@@ -9,9 +9,9 @@ from bandit_lab import _checks
 from bandit_lab.app.result import Result, Table, Value
 from bandit_lab.app.settings.config import PredictSettings
 from bandit_lab.grpo import Hyper, Learner
-from bandit_lab.lab.predict.linear import LinearTheory
+from bandit_lab.lab.predict.fixed_point import LinearTheory
 from bandit_lab.lab.predict.point import OperatingPoint
-from bandit_lab.lab.predict.statements import LEADING, LINEAR, RATE, Line, nested
+from bandit_lab.lab.predict.statements import LEADING, LINEAR, Line, nested, rate_lines
 from bandit_lab.lab.predict.verdict import amount
 
 UNIT = "reward / parameter^2"
@@ -50,7 +50,7 @@ def result_of(settings: PredictSettings, learner: Learner, hyper: Hyper) -> Resu
         raise ValueError(f"stiffness: expected a rule and an optimiser with a linear theory, got {reason}")
     point, rate = OperatingPoint(settings, learner, hyper, linear), hyper.learning_rate
     (mass, damping, stiffness), exact = point.loop.oscillator(rate, point.loop.lag), point.exact
-    margin = Value.of(exact.value and exact.value / rate, exact.reason or exact.note)
+    margin = Value.of(exact.value and exact.value / rate, exact.reason or "")
     spread = point.loop.spread(rate, np.array([[1 / learner.group_size / learner.prompts]]), settings.batch_reuse)
     std = Value.of(None if spread.average is None else math.sqrt(spread.average[0, 0]), str(spread.reason))
     regime = point.regime or point.radius.reason
@@ -60,9 +60,7 @@ def result_of(settings: PredictSettings, learner: Learner, hyper: Hyper) -> Resu
         Line("oscillator.stiffness", stiffness, "stiffness", UNIT, LINEAR),
         Line("oscillator.lag", point.loop.lag, "  lag", "steps", LINEAR),
         Line("regime", regime, "regime", "", LINEAR),
-        Line("thresholds.learning_rate.leading_order", point.law, "learning rate: leading-order law", RATE, LEADING, 6),
-        Line("thresholds.learning_rate.exact", exact, "  exact threshold", RATE, LINEAR, 6),
-        Line("thresholds.learning_rate.oscillation_onset", point.onset, "  onset of oscillation", RATE, LINEAR, 6),
+        *rate_lines(point),
         Line(
             "thresholds.refresh_interval.exact",
             point.first_unstable,

@@ -14,8 +14,8 @@ import numpy as np
 from bandit_lab import theory
 from bandit_lab.app.result import Value, text_of
 from bandit_lab.grpo import Exact
-from bandit_lab.lab.predict.linear import NO_NOISE, weighs
-from bandit_lab.lab.predict.point import Missing, OperatingPoint
+from bandit_lab.lab.predict.fixed_point import NO_NOISE, weighs
+from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.loop import LinearRule
 from bandit_lab.measure.outcome import VERTEX_SHARE
 
@@ -31,7 +31,7 @@ _CHAIN_SPACING = 0.2  # nats between the grid points of the two-arm chain
 
 
 class Quantity(NamedTuple):
-    """One line of the table. value: of a point; raises `Missing` or ValueError with the reason where there is none."""
+    """One line of the table. value: of a point; raises ValueError with the reason where there is none."""
 
     key: str
     name: str
@@ -75,6 +75,18 @@ def nested(lines: Iterable[Line]) -> dict[str, Any]:
     return result
 
 
+def rate_lines(point: OperatingPoint) -> list[Line]:
+    """The learning rates at which stability is lost, to leading order and exactly, and oscillation begins."""
+    law, *others = (Value.of(one.value, one.reason or "") for one in (point.law, point.exact, point.onset))
+    of = "learning rate:" if law.value is None else " "
+    names = ("learning rate: leading-order law", f"{of} exact threshold", "  onset of oscillation")
+    keys, statuses = ("leading_order", "exact", "oscillation_onset"), (LEADING, LINEAR, LINEAR)
+    return [
+        Line(f"thresholds.learning_rate.{key}", value, name, RATE, status, 6)
+        for key, value, name, status in zip(keys, (law, *others), names, statuses, strict=True)
+    ]
+
+
 QUANTITIES: list[Quantity] = []
 """In the order of the table."""
 _Of = Callable[[OperatingPoint], Any]
@@ -96,7 +108,7 @@ def evaluate(point: OperatingPoint) -> dict[str, Value]:
     for quantity in QUANTITIES:
         try:
             value = Value.of(quantity.value(point), "not a finite number", quantity.unit)
-        except (Missing, ValueError) as reason:
+        except ValueError as reason:
             value = Value.absent(str(reason), quantity.unit)
         values[quantity.key] = value
     return values
@@ -107,7 +119,7 @@ def evaluate(point: OperatingPoint) -> dict[str, Value]:
 
 def _need(given: object, reason: str | None) -> None:
     if not given:
-        raise Missing(reason or "")
+        raise ValueError(reason or "")
 
 
 def _linear(point: OperatingPoint) -> None:
@@ -115,43 +127,11 @@ def _linear(point: OperatingPoint) -> None:
     _need(reason is None, reason)
 
 
-def _binary(point: OperatingPoint) -> theory.BinarySignal:
-    if point.sampler is not None:
-        raise Missing(weighs(point.learner))
-    if not isinstance(point.signal, theory.BinarySignal):
-        raise Missing("in closed form only for rewards 0 and 1")
-    return point.signal
-
-
-def _gradient_closed(point: OperatingPoint) -> None:
-    reason = weighs(point.learner)
-    _need(reason is None, reason)
-
-
 def _drift_closed(point: OperatingPoint) -> None:
     plain = type(point.learner.kl_estimator) is Exact and not point.learner.entropy_weight
     _need(plain, "in closed form only for the exact KL term and no entropy term")
-    _gradient_closed(point)
-
-
-def _success(point: OperatingPoint) -> float:
-    _binary(point)
-    return float(point.linear.policy @ point.means)
-
-
-def _finite_group(point: OperatingPoint) -> int:
-    if point.group_size is None:
-        raise Missing(NO_NOISE)
-    return point.group_size
-
-
-def _noise(point: OperatingPoint) -> np.ndarray:
-    _linear(point)
-    _finite_group(point)
-    noise, reason = point.noise
-    if noise is None:
-        raise Missing(reason)
-    return noise
+    reason = weighs(point.learner)
+    _need(reason is None, reason)
 
 
 def _stale(point: OperatingPoint) -> None:
@@ -171,10 +151,10 @@ def _critical_kl_weight(point: OperatingPoint) -> float:
     else:
         _drift_closed(point)
         if point.signal is None:
-            raise Missing("no closed form for this bandit and advantage")
+            raise ValueError("no closed form for this bandit and advantage")
         critical = theory.critical_kl_weight(point.signal, point.reference)
     if critical is None:
-        raise Missing("every KL weight > 0 has an interior fixed point")
+        raise ValueError("every KL weight > 0 has an interior fixed point")
     return critical
 
 
@@ -187,34 +167,8 @@ def _critical_kl_weight(point: OperatingPoint) -> float:
 def _sampler_bias(point: OperatingPoint) -> float:
     _need(point.sampler is not None, "the policy itself draws")
     if point.own_reward is None or point.linear.expected_reward is None:
-        raise Missing("the policy's own answers lead to a vertex")
+        raise ValueError("the policy's own answers lead to a vertex")
     return point.linear.expected_reward - point.own_reward
-
-
-@_quantity(
-    "group factor",
-    "",
-    EXACT,
-    "mean reward gradient at this G over that at G = infinity, at the fixed point; c_G for grpo",
-)
-def _group_factor(point: OperatingPoint) -> float:
-    _finite_group(point)
-    _gradient_closed(point)
-    law, win = _binary(point).law, _success(point)
-    return float(law.factor(win) / replace(law, group_size=None).factor(win))
-
-
-@_quantity("silent groups", "share", EXACT, "probability that all rewards of a group are equal")
-def _silent_groups(point: OperatingPoint) -> float:
-    return float(theory.silent_rate(_finite_group(point), _success(point)))
-
-
-@_quantity(
-    "within-group reward std", "reward", EXACT, "by which GRPO divides; bounds the local curvature (arXiv 2601.23135)"
-)
-def _reward_spread(point: OperatingPoint) -> float:
-    win = _success(point)
-    return math.sqrt(win * (1 - win))
 
 
 @_quantity(
@@ -243,7 +197,7 @@ def _guarantee(point: OperatingPoint) -> float:
     _linear(point)
     shares = point.loop.rule.shares
     if not point.loop.given_ages or shares is None:
-        raise Missing("a bound for averaged ages that are given")
+        raise ValueError("a bound for averaged ages that are given")
     _stale(point)
     _need(not point.loop.optimizer.inertia[2], "not proved for an optimiser that looks ahead")
     return point.loop.constant_age(len(shares) - 1) / point.linear.largest
@@ -258,28 +212,13 @@ def _guarantee(point: OperatingPoint) -> float:
 def _held_moment(point: OperatingPoint) -> float:
     derived = point.derived
     if derived is None:
-        raise Missing("the linear theory has this optimiser")
+        raise ValueError("the linear theory has this optimiser")
     _need(derived.reason is None, derived.reason)
     _need(derived.moment_source, "the optimiser has no second moment")
     rate, reason = point.derived_threshold.learning_rate, point.derived_threshold.reason
     if not rate:
-        raise Missing(reason or "unstable at every learning rate")
+        raise ValueError(reason or "unstable at every learning rate")
     return rate
-
-
-@_quantity("time constant (1-mu)/(eta K)", "steps", LEADING, "of the single exponential, the over-damped limit")
-def _time_constant(point: OperatingPoint) -> float:
-    _linear(point)
-    return point.loop.optimizer.inertia[0] / point.kappa
-
-
-@_quantity("  slowest decay", "steps", LINEAR, "1/e time of a displacement by the dominant multiplier")
-def _decay_time(point: OperatingPoint) -> float:
-    if point.exact_derivatives is None:
-        _linear(point)
-    size = abs(point.multiplier)
-    _need(0 < size < 1, "grows" if size >= 1 else "gone within one block")
-    return -point.steps / math.log(size)
 
 
 @_quantity("  period", "steps", LINEAR, "of the cycle of the dominant multiplier")
@@ -287,49 +226,8 @@ def _period(point: OperatingPoint) -> float:
     if point.exact_derivatives is None:
         _linear(point)
     if point.period is None:
-        raise Missing("the dominant multiplier is real and positive: no cycle")
+        raise ValueError("the dominant multiplier is real and positive: no cycle")
     return point.period
-
-
-@_quantity("  damping ratio", "", LEADING, "of the oscillator with lag N; below 1 it rings, below 0 it grows")
-def _damping_ratio(point: OperatingPoint) -> float:
-    _linear(point)
-    osc = theory.Oscillator(*point.loop.oscillator(point.hyper.learning_rate, point.loop.lag))
-    _need(osc.mass > 0, "no inertia at momentum 0")
-    return osc.damping_ratio
-
-
-def _std(point: OperatingPoint, which: int) -> float:
-    _noise(point)
-    std = point.stationary[which]
-    if std.value is None:
-        raise Missing(std.reason)
-    return std.value
-
-
-@_quantity(
-    "stationary std: expected reward",
-    "reward",
-    LINEAR,
-    "over all steps of a long run, discrete Lyapunov equation with the optimiser's state",
-)
-def _stationary_reward(point: OperatingPoint) -> float:
-    return _std(point, 0)
-
-
-@_quantity("  log-odds of the best arm", "nats", LINEAR, "the same for the log-odds")
-def _stationary_logit(point: OperatingPoint) -> float:
-    return _std(point, 1)
-
-
-@_quantity("  correlation time", "steps", LINEAR, "integrated autocorrelation time of the noisiest direction")
-def _correlation_time(point: OperatingPoint) -> float:
-    noise = _noise(point)
-    spread = point.loop.spread(point.hyper.learning_rate, noise, point.settings.batch_reuse)
-    time = spread.integrated_time(np.linalg.eigh(noise)[1][:, -1])
-    if time is None:
-        raise Missing(spread.reason)
-    return time * point.steps
 
 
 @_quantity(
@@ -341,7 +239,14 @@ def _correlation_time(point: OperatingPoint) -> float:
 def _collapsed(point: OperatingPoint) -> float:
     """Share of runs at the better arm's vertex, by the exact transition operator of the two-arm chain."""
     _drift_closed(point)
-    signal, hyper, noise = _binary(point), point.hyper, _noise(point)
+    signal, hyper = point.signal, point.hyper
+    if not isinstance(signal, theory.BinarySignal):
+        raise ValueError("in closed form only for rewards 0 and 1")
+    _linear(point)
+    _need(point.group_size, NO_NOISE)
+    noise, reason = point.noise
+    if noise is None:
+        raise ValueError(reason)
     _need(len(point.means) == 2, "for two arms only")
     _stale(point)
     interval, rule = int(hyper.refresh_interval), point.loop.rule
@@ -372,7 +277,7 @@ def _collapsed(point: OperatingPoint) -> float:
 
 def notes(point: OperatingPoint) -> list[str]:
     """Notes in words beside the numbers."""
-    candidates = (_sampler(point), _derivatives(point), _ages(point), _damping(point), _turning(point))
+    candidates = (_sampler(point), _derivatives(point), _ages(point))
     return [note for note in candidates if note]
 
 
@@ -383,18 +288,9 @@ def _sampler(point: OperatingPoint) -> str:
     reward, arms = point.linear.expected_reward, point.sampled_arms
     own = "runs to a vertex" if point.own_reward is None else f"would end at {point.own_reward:.4g}"
     text = f"It {point.sampler}: runs end at an expected reward of {reward:.4g}; with the policy's own answers it {own}"
-    if point.losses:
-        (first, lost), last = point.losses[0], min(weight for weight, _ in point.losses)
-        text += (
-            f". With this sampler mean-only training from the reference loses answer {lost} below KL weight {first:.4g}"
-        )
-        return f"{text}." if last == first else f"{text}, and all but the best below {last:.4g}."
-    if arms is None:
-        return f"{text}."
-    critical = arms.critical_kl_weight()
-    if critical is None:
-        return f"{text}. Every KL weight > 0 has a fixed point."
-    return f"{text}. With this sampler training collapses below KL weight {critical:.4g}."
+    critical = None if arms is None else arms.critical_kl_weight()
+    collapses = "" if critical is None else f" With this sampler training collapses below KL weight {critical:.4g}."
+    return f"{text}.{collapses}"
 
 
 def _derivatives(point: OperatingPoint) -> str:
@@ -428,37 +324,3 @@ def _ages(point: OperatingPoint) -> str:
     oldest = bisect.bisect_left(range(high + 1), True, key=lambda age: loop.constant_age(age) <= point.kappa) - 1
     text = f"Ages are averaged within every update. At this learning rate a mean age below {law / point.kappa:.3g}"
     return f"{text} steps is enough, and so is a largest age of {oldest}, whatever the other ages are."
-
-
-def _damping(point: OperatingPoint) -> str:
-    """A note if the sign of the oscillator's damping contradicts the verdict."""
-    linear, rate = point.linear, point.hyper.learning_rate
-    if linear.unsupported_reason() or linear.largest <= 0 or point.radius.value is None:
-        return ""
-    loop, age = point.loop, point.mean_age
-    (_, at_lag, _), (_, at_age, _) = (loop.oscillator(rate, lag) for lag in (loop.lag, age))
-    stable = abs(point.multiplier) < 1
-    if stable == (at_lag > 0):
-        return ""
-    lag = f"{age:g}" if loop.given_ages else "N"
-    text = f"The oscillator's damping with lag {lag} is {'negative' if stable else 'positive'}, yet the setting is "
-    text += f"{'stable' if stable else 'unstable'}: the oscillator is of first order in the lag"
-    if age != loop.lag:
-        text += f". With the mean age of the acting policy, {age:g} steps, the damping is {at_age:.3g}"
-    return f"{text}. The multipliers decide."
-
-
-def _turning(point: OperatingPoint) -> str:
-    values = point.linear.spectrum
-    if not np.iscomplexobj(values):
-        return ""
-    degrees = math.degrees(np.max(np.abs(np.angle(values[values.imag > 0]))))
-    law, exact = point.law.value, point.exact.value
-    text = (
-        f"The stiffness is complex (argument up to {degrees:.3g} degrees): the drift is not a gradient. A displacement "
-    )
-    text += "turns at every learning rate. The law is made for real stiffness and can be unsafe for every model"
-    if exact and law:
-        safe = "unsafe" if exact < law else "conservative"
-        text += f": here the exact threshold is {exact / law:.3g} of the law's ({safe})"
-    return text + "."

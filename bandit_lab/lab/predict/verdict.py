@@ -9,7 +9,6 @@ from bandit_lab.lab.predict.point import OperatingPoint
 from bandit_lab.lab.predict.statements import HORIZON
 from bandit_lab.loop import UnstableIntervals
 
-SHOWN_ISLANDS = 3
 SHOWN_RANGES = 5
 SEEN = 0.01
 """Share of runs from which on a collapse is mentioned."""
@@ -37,7 +36,7 @@ def _verdict(point: OperatingPoint, statements: Statements) -> str:
     if point.radius.value is None:
         return _without_multipliers(point, statements)
     stable = point.regime != "unstable"
-    clauses = [_margin(point, stable), _swing(point, statements, stable), _complex(point), *_islands(point)]
+    clauses = [_margin(point, stable), _swing(point, statements, stable), _complex(point)]
     clauses += [_law(point, statements, stable), _noise(statements, stable)]
     return f"{'stable' if stable else 'unstable'}: {'; '.join(clause for clause in clauses if clause)}"
 
@@ -92,7 +91,7 @@ def _swing(point: OperatingPoint, statements: Statements, stable: bool) -> str:
     through = {
         "flip": "it alternates there (flip)",
         "neimark_sacker": "it spirals out there (Neimark-Sacker)",
-    }.get(point.exact.bifurcation or "", "")
+    }.get(point.exact.kind or "", "")
     grows = f"swings with {cycle} grow" if cycle else "displacements grow without swinging"
     return "; ".join(part for part in (through, grows) if part)
 
@@ -109,19 +108,6 @@ def _complex(point: OperatingPoint) -> str:
     return f"{text}, and the law allows {amount(times)} times too much" if times > 1 + _AT else text
 
 
-def _islands(point: OperatingPoint) -> list[str]:
-    """Unstable refresh intervals that end again."""
-    unstable, interval = point.intervals, point.hyper.refresh_interval
-    ends = [(a, b) for a, b in unstable.islands or () if unstable.searched is None or b < unstable.searched]
-    if not ends:
-        return []
-    inside = [(a, b) for a, b in ends if a <= interval <= b]
-    if inside:
-        return [f"N = {interval:g} lies in an island of unstable refresh intervals, {_range(*inside[0])}"]
-    shown = ", ".join(_range(a, b) for a, b in ends[:SHOWN_ISLANDS]) + (", ..." if len(ends) > SHOWN_ISLANDS else "")
-    return [f"islands of unstable refresh intervals at this eta: {shown}"]
-
-
 def _range(first: int, last: int) -> str:
     return f"{first}" if first == last else f"{first} to {last}"
 
@@ -131,7 +117,7 @@ def _law(point: OperatingPoint, statements: Statements, stable: bool) -> str:
     if largest is not None and mean is not None:
         return f"safe below {amount(mean)} by the mean age alone, below {amount(largest)} by the largest"
     if point.law.value is None:
-        return "" if point.exact.value == 0 else point.law.reason
+        return "" if point.exact.value == 0 else str(point.law.reason)
     says_stable = point.hyper.learning_rate < point.law.value
     if says_stable == stable:
         return f"the published law also says {'stable' if stable else 'unstable'} (limit {number(point.law.value)})"

@@ -3,7 +3,7 @@
 import gc
 import time
 import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -77,35 +77,52 @@ def _published(folder: Path, ids: Iterable[str]) -> list[str]:
     return names
 
 
+def compute(plan: _ReproducePlan, progress: Progress) -> Result:
+    """Run the experiments, and publish where that is asked for; no run folder."""
+    outcomes = list(_outcomes(plan, progress))
+    _publish(plan, outcomes)
+    return _result_of(outcomes)
+
+
 def execute(plan: _ReproducePlan, folder: RunFolder, progress: Progress) -> Result:
     """Run the experiments, write the run folder, publish, print the claims.
 
     Where an experiment failed, everything else is written, but no manifest.
     """
-    start, settings, outcomes = time.perf_counter(), plan.settings, []
+    start, settings, outcomes = time.perf_counter(), plan.settings, list[Reproduced]()
     with stopped_by_disk(folder.path), CompileClock() as clock:
         folder.open(asdict(settings))
-        for place, experiment in enumerate(plan.experiments, start=1):
-            with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
-                outcomes.append(_run_one(experiment, settings, advance))
-            (folder.path / f"{experiment.id}.error.txt").unlink(missing_ok=True)  # of an earlier try
-            folder.write_files(outcomes[-1].files)
-            jax.clear_caches()  # programs of all experiments together would use up the system's memory maps
-            gc.collect()
-            if outcomes[-1].reason:
-                tell(f"bandit_lab reproduce: {experiment.id} {outcomes[-1].status}: {outcomes[-1].reason}")
+        for outcome in _outcomes(plan, progress):
+            outcomes.append(outcome)
+            (folder.path / f"{outcome.id}.error.txt").unlink(missing_ok=True)  # of an earlier try
+            folder.write_files(outcome.files)
         result = _result_of(outcomes)
         with progress.stage("writing"):
             folder.write_summary(result.to_dict())
             publish.write_results(outcomes, folder.path)
-            if settings.publish is not None:
-                publish.publish(outcomes, Path(settings.publish), discover())
+            _publish(plan, outcomes)
         if not result.incomplete:
             about = {name: one for name, one in asdict(settings).items() if name not in ("publish", "cache")}
             about |= {"seed": None, "precision": "as each experiment states"}
             folder.finish("reproduce", about, clock.split(time.perf_counter() - start), progress.seconds)
     result.show()
     return result
+
+
+def _outcomes(plan: _ReproducePlan, progress: Progress) -> Iterator[Reproduced]:
+    for place, experiment in enumerate(plan.experiments, start=1):
+        with progress.stage(f"{place}/{len(plan.experiments)} {experiment.id}") as advance:
+            outcome = _run_one(experiment, plan.settings, advance)
+        jax.clear_caches()  # programs of all experiments together would use up the system's memory maps
+        gc.collect()
+        if outcome.reason:
+            tell(f"bandit_lab reproduce: {experiment.id} {outcome.status}: {outcome.reason}")
+        yield outcome
+
+
+def _publish(plan: _ReproducePlan, outcomes: list[Reproduced]) -> None:
+    if plan.settings.publish is not None:
+        publish.publish(outcomes, Path(plan.settings.publish), discover())
 
 
 def _run_one(experiment: Experiment, settings: ReproduceSettings, advance: ProgressCallback) -> Reproduced:

@@ -16,7 +16,7 @@ from pathlib import Path
 from bandit_lab.app.settings.config import beside_package
 
 SIMULATION = ("bandit_lab.measure", "bandit_lab.simulation", "experiments.shared.measure")
-THEORY = ("bandit_lab.theory", "bandit_lab.lab.predict.linear", "experiments.shared.theory")
+THEORY = ("bandit_lab.theory", "bandit_lab.lab.predict.fixed_point", "experiments.shared.theory")
 FORBIDDEN = {
     "predict": SIMULATION,
     "measure": THEORY,

@@ -1,10 +1,14 @@
 """`sweep`: a grid of training runs, the thresholds that they show, and the theory beside both."""
 
 import contextlib
+import math
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from bandit_lab.app import engine
 from bandit_lab.app.chunks import ChunkStore, RunLock, hash_of
@@ -12,20 +16,49 @@ from bandit_lab.app.folder import store
 from bandit_lab.app.folder.store import NOT_HASHED, RunFolder
 from bandit_lab.app.result import Result, plain, show
 from bandit_lab.app.terminal.output import Progress, bad_input, stopped_by_disk
+from bandit_lab.lab.sweep import jobs
 from bandit_lab.lab.sweep.dataset import dataset, streams
-from bandit_lab.lab.sweep.jobs import Computed, compute
+from bandit_lab.lab.sweep.jobs import Computed
 from bandit_lab.lab.sweep.plan import SweepPlan, prepare
 from bandit_lab.lab.sweep.report import figures_of, result_of
 from bandit_lab.measure import displaced
 from bandit_lab.simulation import UNIT, fast
 from bandit_lab.simulation.engine import WIDTH
 
-__all__ = ["check_folder", "execute", "figures_of", "prepare"]
+__all__ = ["check_folder", "compute", "execute", "figures_of", "prepare"]
 
 
 def check_folder(plan: SweepPlan, folder: Path) -> None:
     """Raise ValueError if the folder holds a run of another configuration. Only reads."""
     store.state_of(folder, _settings_of(plan), plan.settings.overwrite)
+
+
+class _InMemory(ChunkStore):
+    """The chunks of a run that has no folder."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, dict[str, np.ndarray]] = {}
+
+    def is_done(self, key: str) -> bool:
+        return key in self._arrays
+
+    def load(self, key: str) -> dict[str, np.ndarray]:
+        return self._arrays[key]
+
+    def save(self, key: str, arrays: Mapping[str, np.ndarray]) -> None:
+        self._arrays[key] = dict(arrays)
+
+
+def compute(plan: SweepPlan, progress: Progress) -> Result:
+    """The whole sweep in memory, nothing written; `incomplete` where some chunks failed."""
+    with engine.chosen(plan.settings).opened(plan.settings.plugins) as attempts:
+        done = jobs.compute(plan, _InMemory(), progress, attempts)
+    data, variables = dataset(plan, done), {}
+    for stream in streams(plan, done.sampled):
+        whole = stream.read(0, math.prod(stream.shape[:-1]), 0, stream.shape[-1])
+        for name, (_, attributes) in stream.columns.items():
+            variables[name] = (stream.dims, whole[name].reshape(stream.shape), attributes)
+    return _with_failures(result_of(plan, done, data.assign(variables)), done)
 
 
 def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | None:
@@ -56,12 +89,17 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | 
             folder.open(asdict(plan.settings), keep_chunks=True)
             chunks.open(settings)
             started = time.perf_counter()
-            done = compute(plan, chunks, progress, attempts)
+            done = jobs.compute(plan, chunks, progress, attempts)
             result = _write(plan, folder, settings, progress, started, done)
             result.show()
             if not done.chunks["failed"]:
                 chunks.remove()
-                return result
+    return _with_failures(result, done)
+
+
+def _with_failures(result: Result, done: Computed) -> Result:
+    if not done.chunks["failed"]:
+        return result
     first, *others = done.chunks["failed"]
     more = f" and {len(others)} more" if others else ""
     return replace(result, incomplete=f"failed, null in the results: {first['chunk']} ({first['reason']}){more}")

@@ -19,7 +19,7 @@ from bandit_lab.app.folder.store import CompileClock, peak_memory_bytes
 from bandit_lab.app.result import Value
 from bandit_lab.app.terminal.output import Progress
 from bandit_lab.grpo import Hyper
-from bandit_lab.lab.predict.linear import LinearTheory, RateThreshold, linearise
+from bandit_lab.lab.predict.fixed_point import LinearTheory, linearise
 from bandit_lab.lab.sweep.plan import SweepPlan, axis
 from bandit_lab.lab.sweep.sampled import (
     SAMPLED,
@@ -31,7 +31,7 @@ from bandit_lab.lab.sweep.sampled import (
     plan_sampled,
     span,
 )
-from bandit_lab.loop import Loop, Reason, response_of
+from bandit_lab.loop import Loop, RateCrossing, Reason, response_of
 from bandit_lab.measure import FixedPoint, StiffnessReport, displaced
 from bandit_lab.measure.growth import PERIODS, time_scale
 from bandit_lab.measure.outcome import Outcome
@@ -65,11 +65,11 @@ class Equilibrium:
 class Predicted:
     """Closed-form values, one list entry per row."""
 
-    law: list[RateThreshold]
-    exact: list[RateThreshold]
-    onset: list[RateThreshold]
-    oscillator_onset: list[RateThreshold]
-    undelayed: list[RateThreshold]
+    law: list[RateCrossing]
+    exact: list[RateCrossing]
+    onset: list[RateCrossing]
+    oscillator_onset: list[RateCrossing]
+    undelayed: list[RateCrossing]
 
 
 @dataclass(frozen=True)
@@ -130,13 +130,13 @@ def predict_rows(
         zip(cells.momentum, cells.kl_weight, cells.refresh_interval, strict=True)
     ):
         linear, setting = equilibria[float(weight)].linear, (interval.item(), float(momentum))
-        result.law.append(linear.law(*setting))
-        exact, onset = linear.threshold(*setting), linear.onset(*setting)
+        exact, onset = linear.rate("threshold", *setting), linear.rate("onset", *setting)
         late = exact.value is not None and onset.value is not None and onset.value > exact.value * (1 + SAME)
+        result.law.append(linear.rate("law", *setting))
         result.exact.append(exact)
-        result.onset.append(RateThreshold.absent(NO_RINGING) if late else onset)
-        result.oscillator_onset.append(linear.oscillator_onset(*setting))
-        result.undelayed.append(linear.undelayed(float(momentum)))
+        result.onset.append(RateCrossing(None, None, NO_RINGING) if late else onset)
+        result.oscillator_onset.append(linear.rate("oscillator_onset", *setting))
+        result.undelayed.append(linear.rate("undelayed", *setting))
         progress(i + 1, total)
     return result
 
@@ -169,7 +169,7 @@ def _stable_again(loop: Loop, threshold: float, rates: np.ndarray) -> list[list[
     return windows
 
 
-def values(column: list[RateThreshold]) -> np.ndarray:
+def values(column: list[RateCrossing]) -> np.ndarray:
     """Values [R], NaN where there are none."""
     return np.array([np.nan if v.value is None else v.value for v in column])
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from bandit_lab.app.result import Figure, Result, Table, Value, eigenvalues, number
 from bandit_lab.app.settings.names import FORMS
-from bandit_lab.lab.predict.linear import RateThreshold
+from bandit_lab.grpo import resampled
 from bandit_lab.lab.sweep.jobs import NO_RINGING, Computed, DriftResult, Equilibrium
 from bandit_lab.lab.sweep.plan import SweepPlan
 from bandit_lab.lab.sweep.sampled import SampledResult
-from bandit_lab.loop import Reason
+from bandit_lab.loop import RateCrossing, Reason
 from bandit_lab.measure import count_outcomes
 from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import route
@@ -28,10 +28,8 @@ TEMPERATURE = (
 )
 NO_FORMULA = "no formula for this bandit, advantage and group size"
 OUTSIDE = "not bracketed by the grid's learning rates"
-SHOWN = 400
-"""Rows of the table on a terminal at most."""
 SHOWN_AGAIN = 8
-"""Of these, rows that are stable again beyond the threshold."""
+"""Rows that are stable again beyond the threshold, of which a line says so."""
 
 
 def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result:
@@ -48,6 +46,7 @@ def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result
         onsets += drift_rows[1]
     stiffness = [_stiffness(drift.name, equilibrium) for drift in drifts for equilibrium in drift.equilibria.values()]
     about: Row = {
+        "verdict": verdict(data),
         "axes": {name: data[name].values for name in ("momentum", "kl_weight", "refresh_interval", "learning_rate")},
         "drift": [drift.name for drift in drifts],
         "convention": plan.learner.optimizer.convention,
@@ -60,10 +59,9 @@ def result_of(plan: SweepPlan, done: Computed, data: "xarray.Dataset") -> Result
     content = {"threshold": thresholds, "transition": onsets, "stiffness": stiffness[0] | {"rows": stiffness}}
     work = {"throughput": done.throughput, "chunks": done.chunks}
     shown = [
-        verdict(data),
+        about["verdict"],
         _what(plan),
-        Table("", [_shown(*pair) for pair in zip(thresholds, onsets, strict=True)][:SHOWN]),
-        *([f"{SHOWN} of {len(thresholds)} rows; all of them are in summary.json"] if len(thresholds) > SHOWN else []),
+        Table("", [_shown(*pair) for pair in zip(thresholds, onsets, strict=True)]),
         *_again(drifts, rates),
         *_missing(thresholds),
         *(f"{row['drift']}, beta = {row['kl_weight']:g}: {row['note']}" for row in stiffness if "note" in row),
@@ -117,7 +115,7 @@ def _of_learning_rate(drift: DriftResult, sampled: SampledResult | None) -> tupl
 
 
 def _rate_rows(
-    drift: DriftResult, measured: np.ndarray, exact: list[RateThreshold], law: list[RateThreshold], missing: str
+    drift: DriftResult, measured: np.ndarray, exact: list[RateCrossing], law: list[RateCrossing], missing: str
 ) -> list[Row]:
     """One row per cell of the other axes. missing: why a threshold that could be measured was not found."""
     cells, result = drift.cells, []
@@ -130,10 +128,10 @@ def _rate_rows(
                 "momentum": float(cells.momentum[i]),
                 "kl_weight": float(cells.kl_weight[i]),
                 "measured_learning_rate": Value.of(seen, drift.reasons[i] or missing),
-                "exact": true,
-                "leading_order": law[i],
-                "relative_error": Value.of(error, drift.reasons[i] or true.reason or true.note or missing),
-                "bifurcation": true.bifurcation,
+                "exact": Value.of(true.value, true.reason or ""),
+                "leading_order": Value.of(law[i].value, law[i].reason or ""),
+                "relative_error": Value.of(error, drift.reasons[i] or true.reason or missing),
+                "bifurcation": true.kind,
             }
         )
     return result
@@ -172,7 +170,7 @@ def _interval_rows(
     for g, start in enumerate(range(0, len(drift.boundary), len(first))):
         momentum, weight = float(drift.cells.momentum[start]), float(drift.cells.kl_weight[start])
         reason, linear = reasons[start], drift.equilibria[weight].linear
-        unknown, law = linear.unsupported_reason(), linear.law(1, momentum).value
+        unknown, law = linear.unsupported_reason(), linear.rate("law", 1, momentum).value
         for j, rate in enumerate(rates):
             at = None if reason else _first(seen[g, :, j], first)
             should = None if np.isnan(true[g, 0, j]) else _first(true[g, :, j] > 0, first)
@@ -259,7 +257,7 @@ def _stiffness(drift: str, of: Equilibrium) -> Row:
 def _what(plan: SweepPlan) -> str:
     convention, settings = plan.learner.optimizer.convention, plan.settings
     groups = [settings.bandit, settings.advantage, settings.estimator]
-    groups += [settings.sampler, settings.correction] if settings.sampler["name"] != "exact" else []
+    groups += [settings.sampler, settings.correction] if resampled(plan.learner) else []
     what = " ".join(group["name"] for group in groups)
     moving = f"; learning rates are the largest of a schedule, outcomes: {plan.unjudged}" if plan.unjudged else ""
     return f"{what}, staleness {settings.staleness['name']}; momentum: {FORMS.get(convention, convention)}{moving}"

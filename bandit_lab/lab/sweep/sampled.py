@@ -20,7 +20,7 @@ from bandit_lab.app.result import Value, plain
 from bandit_lab.app.settings.config import Settings
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.lab.predict import build
-from bandit_lab.lab.predict.linear import LinearTheory, noise_covariance, stationary_stds
+from bandit_lab.lab.predict.fixed_point import LinearTheory, noise_covariance, stationary_stds
 from bandit_lab.lab.sweep.plan import CHUNK_RUNS, SweepPlan
 from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import UNIT, Moments, Summary, fast, pool, run
@@ -428,7 +428,7 @@ def noise_scale(
     means = np.asarray(learner.bandit.true_means)[0]
     momentum, interval = setting
     noise = noise_covariance(learner, linear.policy)
-    small = SMALL * min(linear.threshold(interval, momentum).value or np.inf, float(rates[0]))
+    small = SMALL * min(linear.rate("threshold", interval, momentum).value or np.inf, float(rates[0]))
     base, _ = stationary_stds(linear, noise, means, (small, momentum, interval), settings.batch_reuse)
     if base.value is None:
         return np.full(len(rates), np.nan), base.reason

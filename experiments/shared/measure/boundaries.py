@@ -6,10 +6,10 @@ from bandit_lab._numerics import ordered
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import make_block, stack
 from bandit_lab.measure.boundary import Boundary, first_crossing
-from bandit_lab.measure.floquet import floquet
 from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.measure.growth import PERIODS, growth_rate
 from bandit_lab.measure.onset import displacement
+from bandit_lab.measure.period_jacobian import floquet
 
 RESOLUTION = 1e-6  # least overshoot, as a share of the first displacement, that `first_overshoot` reports
 

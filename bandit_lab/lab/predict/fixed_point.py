@@ -1,12 +1,12 @@
-"""Where the theory meets a learner: its fixed point, stiffness and noise as numbers, and the loop that they make.
+"""The fixed point of a learner, its stiffness and noise as numbers, and the loop that they make.
 
 `theory` knows no learner and the learner knows no theory; this file hands the numbers over. The fixed point and its
 stiffness come in closed form where there is one, else from root finding and automatic differentiation of the drift.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -45,28 +45,13 @@ TURNING = (
     "neutral directions of this policy turn with its parameters, and its stiffness depends on where along them a run "
     "rests: the numbers are those of the point that small learning rates lead to"
 )
+Rate = Literal["law", "threshold", "onset", "oscillator_onset", "undelayed"]
+"""Learning rates that a loop has."""
 NO_NOISE = "no noise at G = infinity"
 _NOT_STATIONARY = "no stationary state"
 _MOST_ANSWERS = 64  # up to which critical KL weights of many answers are followed: some seconds
 _SAME_SPACE = 1e-9
 _AT_REST = 1e-10  # drift, reward per logit, up to which it vanishes at a point, and does not jump across 0 there
-
-
-@dataclass(frozen=True)
-class RateThreshold(Value):
-    """A learning rate from which on something happens, or the reason why there is none.
-
-    bifurcation: how stability is lost there, where that is known. note: why it is 0, where it is.
-    """
-
-    bifurcation: str | None = field(default=None, kw_only=True)
-    note: str = field(default="", kw_only=True)
-
-    @classmethod
-    def at(cls, crossing: RateCrossing) -> "RateThreshold":
-        """The result of a search of the loop."""
-        value, kind, reason = crossing
-        return cls.absent(reason or "") if value is None else cls(value, bifurcation=kind, note=reason or "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,34 +130,16 @@ class LinearTheory:
             self._loops[interval, momentum] = linear_loop
         return self._loops[interval, momentum]
 
-    def _rate(self, of: Callable[[Loop], RateCrossing], interval: float, momentum: float) -> RateThreshold:
+    def rate(self, name: Rate, interval: float, momentum: float) -> RateCrossing:
+        """A learning rate of the loop, or why there is none; the threshold of drawn ages is that of the mean square."""
+        if name == "threshold" and self.drawn and self.policy is not None:
+            averaged, _ = loop_of(self.learner, *self.parts, momentum, interval)
+            rate = None if averaged is None else averaged.mean_square.value
+            return RateCrossing(rate, None, Reason.DRAWN if rate is None else None)
         if reason := self.unsupported_reason():
-            return RateThreshold.absent(reason)
-        return RateThreshold.at(of(self.loop(momentum, interval)))
-
-    def law(self, interval: float, momentum: float) -> RateThreshold:
-        """Learning rate at which stability is lost, to leading order."""
-        return self._rate(lambda loop: loop.law, interval, momentum)
-
-    def threshold(self, interval: float, momentum: float) -> RateThreshold:
-        """The same exactly; with drawn ages that of the mean square."""
-        if not self.drawn or self.policy is None:
-            return self._rate(lambda loop: loop.threshold, interval, momentum)
-        averaged, _ = loop_of(self.learner, *self.parts, momentum, interval)
-        rate = None if averaged is None else averaged.mean_square.value
-        return RateThreshold.absent(Reason.DRAWN) if rate is None else RateThreshold(rate)
-
-    def onset(self, interval: float, momentum: float) -> RateThreshold:
-        """Learning rate from which on displacements oscillate."""
-        return self._rate(lambda loop: loop.onset._replace(kind=None), interval, momentum)
-
-    def oscillator_onset(self, interval: float, momentum: float) -> RateThreshold:
-        """The same of the leading-order oscillator."""
-        return self._rate(lambda loop: loop.oscillator_onset, interval, momentum)
-
-    def undelayed(self, momentum: float) -> RateThreshold:
-        """Learning rate at which the stiffest mode flips on policy."""
-        return self._rate(lambda loop: loop.undelayed, max(self.learner.staleness.smallest_interval, 1), momentum)
+            return RateCrossing(None, None, reason)
+        crossing: RateCrossing = getattr(self.loop(momentum, interval), name)
+        return crossing
 
 
 def _named(registry: Registry[Any], rule: object, names: Iterable[str]) -> str | None:
@@ -376,7 +343,7 @@ def stationary_stds(
     if reason or covariance is None or policy is None:
         return (Value.absent(reason or NO_NOISE),) * 2
     rate, momentum, interval = cell
-    average, *_, reason = linear.loop(momentum, interval).spread(rate, covariance, batch_reuse)
+    average, reason = linear.loop(momentum, interval).spread(rate, covariance, batch_reuse)
     if average is None:
         return (Value.absent(reason or _NOT_STATIONARY),) * 2
     stds = theory.reward_std(policy, means, average), theory.logit_std(policy, means, average)

@@ -50,18 +50,13 @@ class Floquet:
         return math.log(self.radius) / self.period if self.radius > 0 else (-math.inf if self.radius == 0 else math.nan)
 
     @property
-    def kind(self) -> Kind | None:
-        """Kind of instability if the largest multiplier leaves the unit circle where it is."""
-        return kind_of(self.multipliers[0]) if len(self.multipliers) else None
-
-    @property
     def cycle(self) -> float:
         """Steps of one oscillation of the dominant mode: 2 pi period/|angle|, infinite if it does not oscillate."""
         angle = abs(np.angle(self.multipliers[0])) if len(self.multipliers) else math.nan
         return 2 * math.pi * self.period / angle if angle > _REAL else (math.inf if angle == angle else math.nan)
 
 
-def kind_of(multiplier: complex) -> Kind:
+def _kind_of(multiplier: complex) -> Kind:
     """`flip` (real, negative), `fold` (real, positive) or `neimark_sacker` (a complex pair)."""
     if abs(multiplier.imag) > _REAL * abs(multiplier):
         return "neimark_sacker"
@@ -99,17 +94,12 @@ def floquet(
 
 @dataclass(frozen=True)
 class FloquetThreshold:
-    """First loss of stability: learning rate, kind, multiplier there and steps of one oscillation; or None and why."""
+    """First loss of stability: learning rate, kind and multiplier there, or None and why."""
 
     learning_rate: float | None
     kind: Kind | None
     multiplier: complex | None
-    cycle: float | None
     reason: str | None
-
-
-def _none(reason: str | None) -> FloquetThreshold:
-    return FloquetThreshold(None, None, None, None, reason)
 
 
 class _Scan:
@@ -172,11 +162,11 @@ def floquet_threshold(
     hyper = Hyper(low or 1e-3, _checks.momentum("momentum", momentum), interval, kl_weight)
     block, reason = make_block(learner, dynamics, hyper, **options)
     if block is None:
-        return _none(reason)
+        return FloquetThreshold(None, None, None, reason)
     if low is None or high is None:
         fastest = _fastest_rate(block)
         if not fastest > 0:
-            return _none("the mean update does not respond to its parameters")
+            return FloquetThreshold(None, None, None, "the mean update does not respond to its parameters")
         low = low if low is not None else 0.02 / (fastest * (interval + 1))
         high = high if high is not None else 4e3 / (fastest * (1 - momentum))
     _checks.require(0 < low < high, "low", f"a learning rate in (0, {high:g})", low)
@@ -185,8 +175,5 @@ def floquet_threshold(
     crossing = first_beyond(scan, grid)
     if crossing is not None:
         rate, top = crossing
-        angle = abs(np.angle(top))
-        cycle = 2 * math.pi * block.period / angle if rate and angle > _REAL else math.inf
-        reason = None if rate else f"unstable at {grid[0]:.3g} already"
-        return FloquetThreshold(rate, kind_of(top), top, cycle if rate else None, reason)
-    return _none(f"stable up to learning rate {grid[-1]:.6g}, the end of the scan")
+        return FloquetThreshold(rate, _kind_of(top), top, None if rate else f"unstable at {grid[0]:.3g} already")
+    return FloquetThreshold(None, None, None, f"stable up to learning rate {grid[-1]:.6g}, the end of the scan")

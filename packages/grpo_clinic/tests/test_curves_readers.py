@@ -43,6 +43,16 @@ def test_a_log_whose_folder_names_it_has_its_own_name_where_there_is_no_folder(t
     assert one("metrics.jsonl").name == "metrics"
 
 
+def test_a_history_is_trls_whatever_it_holds_and_one_value_a_column_is_no_table(tmp_path):
+    """Planted: a framework by its keys alone, and columns of one value."""
+    path = tmp_path / "state.json"
+    path.write_text(json.dumps({"log_history": [{"reward": 0.1 * step, "step": step} for step in range(9)]}))
+    assert one(path).framework == "TRL"
+    path.write_text(json.dumps({"step": [1], "reward": [0.5]}))
+    with pytest.raises(ValueError, match="expected JSON rows, columns"):
+        read(path)
+
+
 def test_frameworks_and_units_are_named(tmp_path):
     logs.trainer_state(tmp_path / "a.json")
     logs.verl_console(tmp_path / "b.log")

@@ -66,7 +66,7 @@ THEORY = {
     "responses": [at(theory.response, one, np.linspace(0, 40, 9), 0.2, 0.9, 0.1) for one in OSCILLATORS],
     "displacements": [at(theory.displacement, one, np.linspace(0, 40, 9), 0.5, -0.2) for one in OSCILLATORS],
     "poles": [at(theory.poles, kappa, 0.6, form) for kappa in (0.01, 1.3) for form in FORMS],
-    "groups": [at(groups, law) for law in (LAW, SMALL, *RULES)],
+    "groups": [at(groups, law) for law in (LAW, SMALL, GroupLaw("grpo", eps=0.1), *RULES)],
     "silent": [at(theory.silent_rate, 5, MEANS), at(theory.factor_expansion, 8, MEANS)],
     "shift": [at(theory.group_shift, SUCCESS, REFERENCE, 0.8, GroupLaw(rule, 16)) for rule in ("grpo", "rloo")],
     "signals": [at(lambda one: (one.means, one.factor(POLICY), one.gradient(POLICY), one.mean_advantage(POLICY),

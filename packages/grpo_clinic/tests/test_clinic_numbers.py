@@ -72,6 +72,8 @@ OTHERS = {
     "control falls": {"learning_rate": np.zeros(N), "reward": 0.5 - 0.3 * LATE + draw(0, 0.02)},
     "part stays": {"rewards/accuracy/mean": 0.1 + draw(1, 0.01), "rewards/style/mean": CLIMB - 0.1,
                    "reward": CLIMB + draw(1, 0.01)},
+    "part of five stays": {"rewards/accuracy/mean": 0.5 + draw(1, 0.05), "rewards/style/mean": 5 * CLIMB - 0.5,
+                           "reward": 5 * CLIMB + draw(1, 0.05)},
     "part falls": {"rewards/accuracy/mean": 0.5 - 0.4 * LATE + draw(1, 0.01), "rewards/style/mean": CLIMB - 0.3},
     "form": {"rewards/format_reward/mean": np.clip(0.1 + STEP / 60, 0, 0.99),
              "rewards/accuracy/mean": 0.6 * np.clip(0.1 + STEP / 60, 0, 0.99)},
@@ -185,7 +187,7 @@ def test_fits(law):
 def test_a_fit_in_a_trainers_units(tmp_path):
     options = {"learning_rate": 1e-3, "momentum": 0.9, "refresh_interval": 4.0, "convert_to": "optimiser_step"}
     (one,) = fit(written("dips", tmp_path), **options)
-    check("clinic", "fit", fits(one.fit), close=1e-4)
+    check("clinic", "fit", {"laws": fits(one.fit), "stiffness": one.reading, "status": one.status}, close=1e-4)
 
 
 @pytest.mark.parametrize("name", ["BANDIT_LAB_LOGS", "BANDIT_LAB_LOG_FAULTS"])

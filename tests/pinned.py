@@ -3,7 +3,7 @@
 Such a table says that a number has changed, not that it was right: other tests hold it against a second witness. It
 notices a change where they have no case. Who changes a number on purpose writes the table anew and says so:
 
-    PINNED=write python -m pytest tests/test_numbers.py packages/grpo_clinic/tests/test_clinic_numbers.py
+    PINNED=write python -m pytest -p no:xdist FILE        # one that calls `check`: test_numbers.py, test_..._numbers.py
 """
 
 import json
@@ -31,19 +31,17 @@ def flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
         value = {name: array.values for name, array in value.variables.items()}
     if is_dataclass(value) and not isinstance(value, type):
         value = {one.name: getattr(value, one.name) for one in fields(value)}
+    if isinstance(value, list | tuple) and all(isinstance(one, int | float | np.number) for one in value):
+        value = np.array(value)
     if isinstance(value, Mapping):
         for key, one in value.items():
             yield from flat(one is not None if key in WORDS else one, f"{at}.{key}")
     elif isinstance(value, np.ndarray) and value.dtype.kind in "fiubc" and value.size > LONGEST:
         yield from flat(moments(value), at)
     elif isinstance(value, list | tuple | np.ndarray):
-        numbers = all(isinstance(one, int | float | np.number) for one in value)
-        if isinstance(value, list | tuple) and numbers and len(value) > LONGEST:
-            yield from flat(moments(np.array(value)), at)
-        else:
-            yield f"{at}#", len(value)
-            for place, one in enumerate(value):
-                yield from flat(one, f"{at}.{one['key'] if isinstance(one, Mapping) and 'key' in one else place}")
+        yield f"{at}#", len(value)
+        for place, one in enumerate(value):
+            yield from flat(one, f"{at}.{one['key'] if isinstance(one, Mapping) and 'key' in one else place}")
     elif isinstance(value, complex | np.complexfloating):
         yield from ((f"{at}.re", float(value.real)), (f"{at}.im", float(value.imag)))
     elif isinstance(value, bool | np.bool_ | int | np.integer):

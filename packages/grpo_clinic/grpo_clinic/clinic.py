@@ -11,7 +11,7 @@ from grpo_clinic.logs.gather import Log, gather
 from grpo_clinic.logs.settings import DiagnosisSettings, FitSettings
 from grpo_clinic.readers import Curve
 from grpo_clinic.report import Report, report
-from grpo_clinic.rules import Case
+from grpo_clinic.rules import Case, rules
 from grpo_clinic.trainers import Recipe
 
 
@@ -48,6 +48,7 @@ def diagnosed(
 ) -> tuple[list[Diagnosed], list[Log]]:
     """(runs that were judged, logs without a curve)."""
     recipe = None if settings.config is None else trainers.recipe_of(settings.config)
+    rules(limits)  # a mistake there is said before anything is read
     logs = gather(settings)
     read = [(log, log.curve) for log in logs if log.curve is not None]
     runs = [Diagnosed(log.name, curve, _judged(log, curve, limits, recipe)) for log, curve in read]

@@ -91,12 +91,10 @@ def columns(name):
 def rows(name):
     """Rows as a trainer logs them; what is no number is NaN, but for held-out results, which are not in every row."""
     named = columns(name)
-    keys = [key for key in named if key != "eval_reward"]
+    held_out = named.pop("eval_reward", np.full(N, np.nan))
     for at, step in enumerate(STEP):
-        row = {"step": int(step)} | {key: float(named[key][at]) for key in keys}
-        if np.isfinite(named.get("eval_reward", np.full(N, np.nan))[at]):
-            row["eval_reward"] = float(named["eval_reward"][at])
-        yield row
+        row = {"step": int(step)} | {key: float(one[at]) for key, one in named.items()}
+        yield row | ({"eval_reward": float(held_out[at])} if np.isfinite(held_out[at]) else {})
 
 
 def written(name, folder):

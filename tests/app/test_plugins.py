@@ -4,6 +4,7 @@ import sys
 
 import composing
 import pytest
+from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 from bandit_lab.app import plugins
@@ -48,6 +49,7 @@ def folder(tmp_path, monkeypatch):
     yield tmp_path
     for kind, registry in plugins.registries().items():
         registry._builders = before[kind]
+        ConfigStore.instance().repo.pop(kind, None)  # no variant of ours is there: they are files
     plugins._load_entry_points.cache_clear()
 
 

@@ -31,10 +31,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy
 from jax.flatten_util import ravel_pytree
 
 from bandit_lab._numerics import ordered
-from bandit_lab._root import AT_ONCE, first_beyond, root
+from bandit_lab._root import first_beyond, root
 from bandit_lab.grpo import Learner, Mixture
 from bandit_lab.measure.frozen_moment import FAR
 from bandit_lab.measure.period_jacobian import Kind
@@ -48,6 +49,8 @@ _SPLIT = 1e-12  # what the parts of a stiffness may miss of common eigenvectors
 _LINEAR = 1e-9  # relative; up to which an optimiser is linear
 _PER_DECADE = 48  # points of a scan
 _MOST_ANGLES = 2**20
+_LONGEST_STEP = 0.1  # of a learning rate, along which multipliers are followed
+_GONE = 1e-13  # a multiplier that has fallen to 0
 
 
 class Reason(StrEnum):
@@ -431,9 +434,19 @@ class Loop:
         return len(self.fresh) * (len(self.optimizer.unit) + self.rule.memory)
 
     @property
+    def _repeats(self) -> bool:
+        """Whether z tells everything: a filter, with steps in proportion to the learning rate."""
+        return self.rule.shares is not None and self.optimizer.slope is None
+
+    @property
     def _filter(self) -> bool:
-        """Whether z tells everything: one mode of a filter, with steps in proportion to the learning rate."""
-        return len(self.fresh) == 1 and self.rule.shares is not None and self.optimizer.slope is None
+        """One mode of such a loop."""
+        return len(self.fresh) == 1 and self._repeats
+
+    @property
+    def _leads(self) -> bool:
+        """Such a mode whose stiffness is wholly stale: no other multiplier overtakes the one that begins at 1."""
+        return self._filter and not np.any(self.fresh)
 
     def _step(self, one: np.ndarray, optimizer: np.ndarray) -> np.ndarray:
         """Maps [E, n, n] of (x, m, s) in one step, by the rule's matrix at it and the optimiser's [E, 1 + M, 1 + M]."""
@@ -570,50 +583,52 @@ class Loop:
             return RateCrossing(None, None, Reason.REPELS)
         if np.iscomplexobj(self.spectrum):
             return RateCrossing(0.0, None, Reason.COMPLEX)
-        return self._first(lambda mode: mode._turning() if mode._leads else mode._ringing())
-
-    @property
-    def _leads(self) -> bool:
-        """Whether no other multiplier overtakes the one that begins at 1: a filter, wholly stale."""
-        return self._filter and not np.any(self.fresh)
+        return self._first(lambda mode: mode._turning() if mode._repeats else mode._ringing())
 
     def _turning(self) -> RateCrossing:
-        """The first maximum of the learning rate along the real axis below 1."""
+        """The first maximum of a mode's learning rate along the real axis below 1, the least of all modes.
+
+        At a multiplier z, 1/eta is an eigenvalue of o(z) (H_fresh + Q(z) H_stale)/(z - 1).
+        """
 
         def rates(gap: np.ndarray) -> np.ndarray:
+            """[G, R], smallest first; infinite where there is none. Where two modes meet, to be complex beyond, the
+            larger rate falls before it: 0 at the first gap beyond, not a number behind."""
             with np.errstate(all="ignore"):
-                whole = self._inverse(1 - gap, self._aged(1 - gap), -gap)
-                return np.where(whole > 0, 1 / whole, 0.0)
+                aged, factor = self._aged(1 - gap), self.optimizer.transfer(1 - gap) / -gap
+                values = np.linalg.eigvals(self.fresh / aged[:, None, None] + self.stale)
+                values = np.take_along_axis(values, np.argsort(-values.real, axis=-1, kind="stable"), axis=-1)
+                met = np.abs(values.imag) > _REAL * np.abs(values).max(axis=-1, keepdims=True)
+                rate = 1 / ((factor * aged)[:, None] * values.real)
+                rate = np.where(met, np.where(np.cumsum(met, axis=-1) % 2, np.inf, 0.0), rate)
+                beyond = np.logical_or.accumulate(met, axis=0)[:-1]
+                return np.where(np.pad(beyond, ((1, 0), (0, 0))), np.nan, np.where(rate < 0, np.inf, rate))
 
         gaps = np.unique(np.concatenate([np.geomspace(1e-12, 1e-2, 600), np.linspace(0, 1, 1201)[1:-1], [1 - 1e-15]]))
-        falls = np.flatnonzero(np.diff(rates(gaps)) < 0)
-        if not len(falls):
-            return RateCrossing(float(rates(gaps)[-1]))
-        low, high = gaps[max(falls[0] - 1, 0)], gaps[falls[0] + 1]
-        for _ in range(8):  # around the maximum again and again: its place has half the digits of its height
-            inner = np.linspace(low, high, 41)
-            top = int(np.argmax(rates(inner)))
-            low, high = inner[max(top - 1, 0)], inner[min(top + 1, 40)]
-        return RateCrossing(float(rates(np.array([0.5 * (low + high)]))[0]))
+        least = np.nanmin([np.inf, *(_peak(rates, gaps, mode) for mode in range(len(self.fresh)))])
+        return RateCrossing(float(least)) if least <= self._grid[-1] else RateCrossing(None, None, Reason.NO_RINGING)
 
     def _ringing(self) -> RateCrossing:
-        """The first learning rate at which one of the largest multipliers, one a mode, is complex or negative."""
+        """The first learning rate at which a multiplier that begins at 1, one a mode, is complex or negative.
+
+        Their common subspace is followed, in steps that are halved where it is not clear which one goes on as which.
+        """
         if self.size > LARGEST_MAP:
             return RateCrossing(None, None, Reason.TOO_LARGE)
-
-        def rings(rates: np.ndarray) -> np.ndarray:
-            slow = ordered(self.maps(rates))[:, : len(self.fresh)]
-            tilted = np.abs(np.where(np.isfinite(slow), slow.imag, 0.0)) > _REAL * np.abs(slow)
-            return np.any(~np.isfinite(slow) | tilted | (slow.real < 0), axis=-1)
-
-        grid = np.concatenate([np.geomspace(self._grid[0] * 1e-4, self._grid[0], 200)[:-1], self._grid])
-        for start in range(0, len(grid), AT_ONCE):
-            hits = start + np.flatnonzero(rings(grid[start : start + AT_ONCE]))
-            if len(hits):
-                low, high = grid[max(hits[0] - 1, 0)], grid[hits[0]]
-                while high - low > 1e-14 * high and low < (middle := 0.5 * (low + high)) < high:
-                    low, high = (low, middle) if rings(np.array([middle]))[0] else (middle, high)
-                return RateCrossing(float(high))
+        rate, step, inside = self._grid[0] * 1e-3, 0.0, None
+        while rate < self._grid[-1]:
+            ahead = rate * (1 + step)
+            whole = self.maps(np.array([ahead]))[0]
+            if not np.isfinite(whole).all():
+                break
+            slow, following, clear = _begun_at_one(whole, len(self.fresh), inside)
+            rings = bool(np.any((np.abs(slow.imag) > _REAL * np.abs(slow)) | (slow.real < _GONE)))
+            if step > 1e-14 and (rings or not clear):
+                step /= 2
+            elif rings:
+                return RateCrossing(ahead)
+            else:
+                rate, inside, step = ahead, following, min(2 * step or _LONGEST_STEP, _LONGEST_STEP)
         return RateCrossing(None, None, Reason.NO_RINGING)
 
     @property
@@ -703,6 +718,38 @@ class Loop:
 
         once, _ = through(np.zeros((n, n)))
         return _Spread(through(_lyapunov(whole, once))[1])
+
+
+def _begun_at_one(matrix: np.ndarray, modes: int, inside: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, bool]:
+    """(multipliers that may have begun at 1, projector [n, n] on the subspace of the likeliest, whether it is clear).
+
+    inside: that projector at a learning rate nearby; without one, they are still next to 1.
+    """
+    values, left, right = scipy.linalg.eig(matrix, left=True)
+    gaps = np.abs(1 - values)
+    shares = (gaps <= np.sort(gaps)[modes - 1]).astype(float)
+    if inside is not None:
+        shares = np.einsum("aj,ab,bj->j", right.conj(), inside, right).real
+    order = np.argsort(-shares, kind="stable")
+    last = shares[order[modes - 1]]
+    span, dual = right[:, order[:modes]], left[:, order[:modes]].conj().T
+    clear = bool(last > 0.8 and np.all(shares[order[modes:]] < 0.2))
+    return values[(shares >= last) | (shares > 0.2)], span @ np.linalg.lstsq(dual @ span, dual)[0], clear
+
+
+def _peak(rates: Callable[[np.ndarray], np.ndarray], gaps: np.ndarray, mode: int) -> float:
+    """The first maximum of a mode's rates [G, R] along the gaps, or the value at their end."""
+    with np.errstate(invalid="ignore"):
+        every = rates(gaps)[:, mode]
+        falls = np.flatnonzero(np.diff(every) < 0)
+    if not len(falls):
+        return float(every[-1])
+    low, high = gaps[max(falls[0] - 1, 0)], gaps[falls[0] + 1]
+    for _ in range(8):  # around the maximum again and again: its place has half the digits of its height
+        inner = np.linspace(low, high, 41)
+        top = int(np.nanargmax(rates(inner)[:, mode]))
+        low, high = inner[max(top - 1, 0)], inner[min(top + 1, 40)]
+    return float(rates(np.array([0.5 * (low + high)]))[0, mode])
 
 
 class _Spread(NamedTuple):

@@ -199,6 +199,25 @@ def test_random_stiffness_matrices(seed):
                 compared(loop, other, interval + 1, 1e-9)
 
 
+def test_another_modes_momentum_does_not_hide_the_mode_that_rings():
+    """Three arms, uncorrected, pipeline: the stiffer mode's multiplier meets the softer mode's one of momentum at
+    .0069566, is real again at .006966, and meets its own momentum's at .0069667.
+
+    Planted: to look at the two largest multipliers alone, at a step of 5 %, gives .0078886.
+    """
+    subject = Learner(k_arm(ARMS[3]), estimator=ESTIMATORS["uncorrected"](), staleness=STALENESS["pipeline"]())
+    point = find_fixed_point(subject, "mean_field", 1.0)
+    fresh, stale = fresh_and_stale(subject, "mean_field", 1.0, point)
+    loop, _ = loop_of(replace(subject, horizon=24), fresh, stale, 0.9, 12)
+    other = theory.LinearLoop(fresh, stale, 0.9, "pipeline", "heavy_ball", (1.0,))
+    assert loop.onset.value == pytest.approx(theory.first_oscillating_learning_rate(other, 12).value, rel=1e-10)
+    complex_ones = [int(np.sum(loop.multipliers(loop.onset.value * x).imag != 0)) for x in (0.999999, 1.000001, 1.0015)]
+    assert complex_ones == [0, 2, 2]
+    late = loop.multipliers(0.0075)
+    assert np.all(late[:2].imag == 0)
+    assert np.all(late[2:4].imag != 0)
+
+
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 def test_ages_in_equal_shares_have_the_closed_form_at_every_length(momentum):
     """Ages 0 to N - 1, N from 2 to 40: at N = 12 and 16 an angle of the scan is a root to rounding."""

@@ -21,6 +21,7 @@ from bandit_lab.theory.conventions import gain
 Kind = Literal["flip", "neimark_sacker", "fold"]
 COMPLEX = "the stiffness is complex (the drift is no gradient): a displacement turns at every learning rate"
 _REAL = 1e-8
+_GONE = 1e-13  # a multiplier that has fallen to 0
 
 
 class Crossing(NamedTuple):
@@ -112,42 +113,54 @@ def _refine(loop: LinearLoop, interval: float, low: float, high: float) -> Cross
     return Crossing(rate, kind_of(multipliers(loop, rate, interval)[0]))
 
 
-def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, points_per_decade: int = 48) -> Crossing:
-    """Smallest learning rate at which a mode rings: its multiplier is complex or negative (scan, then bisection).
+def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, points_per_decade: int = 24) -> Crossing:
+    """Smallest learning rate at which a mode rings: its multiplier is complex or negative.
 
-    Each of the n modes has a multiplier that begins at 1. They are the n largest until the first of them, that of the
-    stiffest mode, meets another; for a wholly stale stiffness this is `thresholds.oscillation_onset` at the largest.
-    `bifurcation` tells what the multiplier becomes: `neimark_sacker` (complex) or `flip` (negative).
-    0, with the reason, where a stiffness is complex: then a multiplier is, at every learning rate.
+    Each of the n modes has a multiplier that begins at 1. They are followed along their slopes; a step is halved until
+    the mean of the slopes at its two ends leads each far nearer to its next place than to those of no mode.
+    `points_per_decade`: of the longest steps. For a wholly stale stiffness this is `thresholds.oscillation_onset` at
+    the largest. `bifurcation` tells what the multiplier becomes: `neimark_sacker` (complex) or `flip` (negative). 0,
+    with the reason, where a stiffness is complex: then a multiplier is, at every learning rate.
     """
     stiffness = np.linalg.eigvals(loop.total)
     if np.any(np.abs(stiffness.imag) > _REAL * np.abs(stiffness).max()):
         return Crossing(0.0, "neimark_sacker", COMPLEX)
-
-    def rings(rate: float | np.ndarray) -> np.ndarray:
-        slow = eigenvalues(loop.map(rate, refresh_interval))[..., : loop.size]
-        tilted = np.abs(np.where(np.isfinite(slow), slow.imag, 0.0)) > _REAL * np.abs(slow)
-        return np.any(~np.isfinite(slow) | tilted | (slow.real < 0), axis=-1)
-
     grid = _scan_grid(loop, refresh_interval, points_per_decade)
-    start, points = 1e-4 * (1 - loop.momentum), 200
-    grid = np.concatenate([np.geomspace(grid[0] * start, grid[0], points)[:-1], grid])
-    previous = grid[0]
-    for chunk in np.array_split(grid, max(1, len(grid) // 16)):
-        hits = np.flatnonzero(rings(chunk))
-        if hits.size:
-            i = int(hits[0])
-            low, high = (chunk[i - 1] if i else previous), chunk[i]
-            while high - low > 1e-14 * high:
-                middle = 0.5 * (low + high)
-                if middle in (low, high):
-                    break
-                low, high = (low, middle) if bool(rings(middle)) else (middle, high)
-            slow = multipliers(loop, high * (1 + 1e-9), refresh_interval)[: loop.size]
-            kinds = [kind_of(one) for one in slow]
-            return Crossing(float(high), next((kind for kind in kinds if kind != "fold"), "fold"))
-        previous = chunk[-1]
+    longest = 10 ** (1 / points_per_decade) - 1
+    rate, step = grid[0] * 1e-3 * (1 - loop.momentum), longest
+    values, slopes = _multipliers_and_slopes(loop, rate, refresh_interval)
+    begun = np.argsort(np.abs(values - 1))[: loop.size]
+    modes, slope = values[begun], slopes[begun]
+    while rate < grid[-1]:
+        ahead = rate * (1 + step)
+        if not np.isfinite(loop.map(ahead, refresh_interval)).all():
+            return Crossing(float(ahead), "fold")
+        values, slopes = _multipliers_and_slopes(loop, ahead, refresh_interval)
+        places: list[int] = []
+        for one in modes + (ahead - rate) * slope:
+            places.append(min(set(range(len(values))) - set(places), key=lambda i: abs(values[i] - one)))
+        expected = modes + (ahead - rate) * 0.5 * (slope + slopes[places])
+        others = np.abs(np.delete(values, places) - expected[:, None])
+        clear = bool(np.all(np.abs(values[places] - expected)[:, None] < 0.02 * others))
+        turned = values[places]
+        rings = (np.abs(turned.imag) > _REAL * np.abs(turned)) | (turned.real < _GONE)
+        if step > 1e-14 and (rings.any() or not clear):
+            step /= 2
+        elif rings.any():
+            return Crossing(float(ahead), kind_of(turned[rings][0]) if abs(turned[rings][0]) > _GONE else "flip")
+        else:
+            rate, step, modes, slope = ahead, min(2 * step, longest), turned, slopes[places]
     return Crossing(None, None, f"no oscillation up to learning rate {grid[-1]:.6g}, the end of the scan")
+
+
+def _multipliers_and_slopes(loop: LinearLoop, rate: float, interval: float) -> tuple[np.ndarray, np.ndarray]:
+    """Multipliers [k] and their slopes [k] in the learning rate, l T' r/(l r) of the map T with eigenvectors l, r."""
+    values, left, right = scipy.linalg.eig(loop.map(rate, interval), left=True)
+    apart = 1e-6 * rate
+    change = (loop.map(rate + apart, interval) - loop.map(rate - apart, interval)) / (2 * apart)
+    with np.errstate(all="ignore"):
+        slopes = np.einsum("ij,ik,kj->j", left.conj(), change, right) / np.einsum("ij,ij->j", left.conj(), right)
+    return values, np.nan_to_num(slopes)
 
 
 def unstable_intervals(loop: LinearLoop, learning_rate: float, maximum: int) -> np.ndarray:

@@ -24,10 +24,10 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.app import plugins, runner
 from bandit_lab.app.folder.store import manifest_of
+from bandit_lab.app.progress import Progress
 from bandit_lab.app.result import ArrayLike, Result
 from bandit_lab.app.settings import names
-from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings, check_sweepable
-from bandit_lab.app.terminal.output import Progress
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import KL, Advantage, Correction, Estimator, Optimizer, Sampler, Staleness
 
@@ -451,8 +451,6 @@ def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStac
         default = usual[name].default if name in usual else None
         if not (value is default or (isinstance(value, str | float) and value == default)):
             explicit.add(name)
-    for key in values.get("sweep", {}):
-        check_sweepable(key)
     return schema(**values), frozenset(explicit)
 
 

@@ -1,6 +1,7 @@
 """One job of a command: check everything, then work, then close the run folder."""
 
 import errno
+import importlib
 import json
 import time
 from collections.abc import Callable
@@ -9,15 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bandit_lab import _checks
 from bandit_lab.app import plugins
+from bandit_lab.app.commands import COMMANDS
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.results import opened
 from bandit_lab.app.folder.store import CompileClock
+from bandit_lab.app.progress import Progress, Stopped, bad_input, say
 from bandit_lab.app.result import Result
-from bandit_lab.app.settings.config import SCHEMAS
-from bandit_lab.app.terminal.commands import COMMANDS
-from bandit_lab.app.terminal.output import Progress, Stopped, bad_input, say
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
 
@@ -29,20 +28,14 @@ def default_folder(command: str) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
-def _settings_from(command: str, config: Any) -> Any:
-    """The settings that Hydra composed, as the command's dataclass. Raises `BadInput`."""
-    from omegaconf import OmegaConf
-
-    with bad_input():
-        entries = SCHEMAS[command].__dataclass_fields__
-        for key in config:
-            _checks.require(key in entries, str(key), f"a setting of {command} (see --help)", config[key])
-    return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
+def _module(command: str) -> Any:
+    """Its module (imports JAX)."""
+    return importlib.import_module(f"bandit_lab.lab.{command}.command")
 
 
 def checked(command: str, settings: Any, explicit: frozenset[str], folder: Path | None) -> Any:
     """The plan of a job after every check. Raises ValueError; writes nothing."""
-    module: Any = COMMANDS[command].load()
+    module = _module(command)
     if COMMANDS[command].reads or folder is None:
         return module.prepare(settings, explicit)
     store.check_folder(folder, bool(settings.overwrite), COMMANDS[command].chunked)
@@ -52,13 +45,12 @@ def checked(command: str, settings: Any, explicit: frozenset[str], folder: Path 
     return plan
 
 
-def run(command: str, config: Any, explicit: frozenset[str], folder: Path | None) -> None:
+def run(command: str, settings: Any, explicit: frozenset[str], folder: Path | None) -> None:
     """Do one job in a folder, or without; prints its table, and as the last line the folder or the one file made."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
     try:
-        settings = _settings_from(command, config)
         with bad_input():
             plugins.load(settings.plugins)
             plan = checked(command, settings, explicit, folder)
@@ -82,7 +74,7 @@ def perform(command: str, plan: Any, folder: Path | None, progress: Progress) ->
 
     Returns a result, or the file that a command makes instead of a run folder.
     """
-    module: Any = COMMANDS[command].load()
+    module = _module(command)
     if folder is None:
         return module.compute(plan, progress)
     if COMMANDS[command].writes:
@@ -120,5 +112,5 @@ def loaded(command: str, folder: Path) -> Result:
     if (folder / store.RESULTS).exists():
         with opened(folder / store.RESULTS) as stored:
             data = stored.load()
-        figures = COMMANDS[command].load().figures_of(data) if COMMANDS[command].chunked else ()
+        figures = _module(command).figures_of(data) if COMMANDS[command].chunked else ()
     return Result(command, summary, data=data, figures=figures)

@@ -24,9 +24,9 @@ from scipy.stats import beta
 from bandit_lab import _checks
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.style import put_above
+from bandit_lab.app.progress import Progress, ProgressCallback
 from bandit_lab.app.result import Figure, Result, Table
 from bandit_lab.app.settings.config import RunSettings, setting
-from bandit_lab.app.terminal.output import Progress, ProgressCallback
 from experiments.grading import scores as scoring
 from experiments.grading.reward_only import RewardOnly, features, train
 from experiments.grading.scores import ScoredRun, grades, lacking

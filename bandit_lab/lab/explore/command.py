@@ -13,10 +13,10 @@ from bandit_lab import _checks
 from bandit_lab._checks import one_of
 from bandit_lab.app.chunks import durable
 from bandit_lab.app.folder.store import create_folder, settings_in
+from bandit_lab.app.progress import Progress, stopped_by_disk
 from bandit_lab.app.result import show
 from bandit_lab.app.runner import default_folder
 from bandit_lab.app.settings.config import ExploreSettings
-from bandit_lab.app.terminal.output import Progress, stopped_by_disk
 from bandit_lab.lab.explore.tables import INTERVALS, MODELS, measured, predicted, tables
 from bandit_lab.lab.predict import build
 

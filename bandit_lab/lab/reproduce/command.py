@@ -14,9 +14,9 @@ import jax
 from bandit_lab import _checks
 from bandit_lab._checks import did_you_mean
 from bandit_lab.app.folder.store import CompileClock, RunFolder
+from bandit_lab.app.progress import Progress, ProgressCallback, Stopped, stopped_by_disk, tell
 from bandit_lab.app.result import Result, Table, number
 from bandit_lab.app.settings.config import ReproduceSettings
-from bandit_lab.app.terminal.output import Progress, ProgressCallback, Stopped, stopped_by_disk, tell
 from bandit_lab.lab.reproduce import claims, numbers, publish
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (

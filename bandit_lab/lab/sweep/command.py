@@ -14,8 +14,8 @@ from bandit_lab.app import engine
 from bandit_lab.app.chunks import ChunkStore, RunLock, hash_of
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.store import NOT_HASHED, RunFolder
+from bandit_lab.app.progress import Progress, bad_input, stopped_by_disk
 from bandit_lab.app.result import Result, plain, show
-from bandit_lab.app.terminal.output import Progress, bad_input, stopped_by_disk
 from bandit_lab.lab.sweep import jobs
 from bandit_lab.lab.sweep.dataset import dataset, streams
 from bandit_lab.lab.sweep.jobs import Computed

@@ -14,7 +14,7 @@ from bandit_lab import _checks
 from bandit_lab._checks import did_you_mean, nearest, one_of, visible
 from bandit_lab.app import plugins
 from bandit_lab.app.commands import COMMANDS, help_of, overview
-from bandit_lab.app.progress import BadInput, Stopped, bad_input, say, tell
+from bandit_lab.app.progress import BadInput, Progress, Stopped, bad_input, say, tell
 from bandit_lab.app.settings.config import SCHEMAS, config_dir, listed
 from bandit_lab.app.version import __version__
 
@@ -118,12 +118,14 @@ class _Job:
     def _task(self, config: Any) -> None:
         """Hydra calls this for each run. Errors are kept, so that Hydra prints nothing of its own. Where a launcher
         took the run to another process, they go back through Hydra."""
+        import jax
         from hydra.core.hydra_config import HydraConfig
         from hydra.types import RunMode
         from omegaconf import OmegaConf
 
         from bandit_lab.app import runner
 
+        jax.config.update("jax_enable_x64", True)
         if self.error is not None and not (isinstance(self.error, Stopped) and self.error.ended):
             return
         try:
@@ -132,7 +134,13 @@ class _Job:
             folder = Path(of_hydra.sweep.dir, str(of_hydra.job.num)) if several else self.folder
             overrides: Any = OmegaConf.to_container(of_hydra.overrides.task)
             explicit = frozenset(one.lstrip("+~").partition("=")[0] for one in overrides)
-            runner.run(self.command, _typed(self.command, config, overrides), explicit, folder)
+            settings = _typed(self.command, config, overrides)
+            result = runner.done(self.command, settings, explicit, folder, Progress(settings.quiet))
+            result.show()
+            if folder is not None:
+                say(str(folder))
+            if result.incomplete:
+                raise Stopped(result.incomplete, ended=True)
         except BaseException as error:
             if not _under_way:
                 raise

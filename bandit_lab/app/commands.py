@@ -6,8 +6,8 @@ docstring is its help, and a module `bandit_lab.lab.<command>.command` with
 - `prepare(settings, explicit) -> plan`: every check of every setting, no work and nothing written; `explicit` holds the
   keys that were given on the command line. Raises ValueError (name, expected, got);
 - `compute(plan, progress) -> Result`: the work, a function that knows neither of the terminal nor of a run folder;
-  `runner.perform` does what is around it. A command whose work is to write (`sweep`, `reproduce`, `explore`) has
-  `execute(plan, folder, progress) -> Result | Path` for its folder.
+  `runner.done` does what is around it. A command whose work is to write (`sweep`, `reproduce`, `explore`) has
+  `execute(plan, folder, progress) -> Result | None` for its folder, None where nothing was left to do.
 """
 
 import inspect
@@ -26,9 +26,9 @@ class _Command(NamedTuple):
     """What one command does beside its `compute`.
 
     `paths` names the setting that plain arguments go to, if the command takes any. `continues` says that the command
-    goes on with an unfinished run. With `reads`, the command makes no run folder. With `chunked`, its module also has
-    `check_folder(plan, folder)`, which raises ValueError where the folder holds another run, and `figures_of(data)`,
-    the pictures of a stored one.
+    goes on with an unfinished run. With `reads`, what it writes is no run. With `chunked`, its run is kept piece by
+    piece, and `figures_of(data)` of its module gives the pictures of a stored one. Both have `check_folder(plan,
+    folder)`, which raises ValueError where the folder holds something else.
     """
 
     paths: str = ""

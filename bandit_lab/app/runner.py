@@ -1,11 +1,11 @@
-"""One job of a command: check everything, then work, then close the run folder."""
+"""One job of a command: check everything, then work, then close the run folder. Nothing is printed but progress."""
 
 import errno
 import importlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,11 @@ from bandit_lab.app.commands import COMMANDS
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.results import opened
 from bandit_lab.app.folder.store import CompileClock
-from bandit_lab.app.progress import Progress, Stopped, bad_input, say
+from bandit_lab.app.progress import Progress, Stopped, bad_input
 from bandit_lab.app.result import Result
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
+AGAIN = ("finished already: nothing is left to do (overwrite=true computes it anew)",)
 
 
 def default_folder(command: str) -> Path:
@@ -33,53 +34,34 @@ def _module(command: str) -> Any:
     return importlib.import_module(f"bandit_lab.lab.{command}.command")
 
 
-def checked(command: str, settings: Any, explicit: frozenset[str], folder: Path | None) -> Any:
-    """The plan of a job after every check. Raises ValueError; writes nothing."""
-    module = _module(command)
-    if COMMANDS[command].reads or folder is None:
-        return module.prepare(settings, explicit)
-    store.check_folder(folder, bool(settings.overwrite), COMMANDS[command].chunked)
-    plan = module.prepare(settings, explicit)
-    if COMMANDS[command].chunked:
-        module.check_folder(plan, folder)
-    return plan
+def done(command: str, settings: Any, explicit: frozenset[str], folder: Path | None, progress: Progress) -> Result:
+    """What a command gives for its settings: `python -m bandit_lab predict` and `bandit_lab.predict` are both this.
 
+    Everything is checked first. With a folder it is written there. explicit: the keys that were given.
 
-def run(command: str, settings: Any, explicit: frozenset[str], folder: Path | None) -> None:
-    """Do one job in a folder, or without; prints its table, and as the last line the folder or the one file made."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
+    Raises:
+      BadInput: nothing is written. Stopped: the folder cannot be written, or the engine is gone.
+    """
+    about, module = COMMANDS[command], _module(command)
     try:
         with bad_input():
             plugins.load(settings.plugins)
-            plan = checked(command, settings, explicit, folder)
-            if folder is not None and not COMMANDS[command].reads:
+            if folder is not None and not about.reads:
+                store.check_folder(folder, bool(settings.overwrite), about.chunked)
+            plan = module.prepare(settings, explicit)
+            if folder is not None and (about.chunked or about.reads):
+                module.check_folder(plan, folder)
+            if folder is not None:
                 store.create_folder(folder)
-        outcome = perform(command, plan, folder, Progress(settings.quiet))
-        if not COMMANDS[command].writes:
-            outcome.show()
+        if folder is None:
+            return module.compute(plan, progress)
+        if not about.writes:
+            return compute_into(command, module.compute, plan, store.RunFolder(folder), progress)
+        return module.execute(plan, store.RunFolder(folder), progress) or replace(loaded(command, folder), shown=AGAIN)
     except OSError as error:
         if error.errno not in DISK:
             raise
         raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
-    if where := outcome if isinstance(outcome, Path) else folder:
-        say(str(where))
-    if isinstance(outcome, Result) and outcome.incomplete:
-        raise Stopped(outcome.incomplete, ended=True)
-
-
-def perform(command: str, plan: Any, folder: Path | None, progress: Progress) -> Any:
-    """Do a checked job: by the `execute` of its module, or by `compute` with what every command does around it.
-
-    Returns a result, or the file that a command makes instead of a run folder.
-    """
-    module = _module(command)
-    if folder is None:
-        return module.compute(plan, progress)
-    if COMMANDS[command].writes:
-        return module.execute(plan, store.RunFolder(folder), progress)
-    return compute_into(command, module.compute, plan, store.RunFolder(folder), progress)
 
 
 def compute_into(
@@ -87,7 +69,7 @@ def compute_into(
 ) -> Result:
     """Do a command that is a function from a plan (`settings`, `precision`) to a result, and write its run folder.
 
-    The manifest is written last; what is printed is printed after it, by the caller.
+    The manifest is written last.
     """
     start = time.perf_counter()
     settings = asdict(plan.settings)

@@ -4,8 +4,8 @@
     python experiments/grading/diagnoses.py runs=60 'limits={entropy_lost: 0.2}'
     python experiments/grading/diagnoses.py split=training                   # on these thresholds may be chosen
 
-Ranges of the runs are in `conf/benchmark/training.yaml` and `held_out.yaml`, sizes that count in `effects.yaml`. The
-stored numbers are `figures/held_out.*`; `make figures` computes them.
+Ranges of the runs are in `training.yaml` and `held_out.yaml`, sizes that count in `effects.yaml`. The stored numbers
+are `figures/held_out.*`; `make figures` computes them.
 """
 
 import sys

@@ -269,8 +269,8 @@ def beside_package(folder: str, holds: str) -> Path:
 
 
 def config_dir() -> Path:
-    """What every command begins with, its variants, and the studies' numbers."""
-    return beside_package("conf", "experiment")
+    """What every command begins with, and its variants."""
+    return beside_package("conf", "predict.yaml")
 
 
 def check_sweepable(name: str) -> None:

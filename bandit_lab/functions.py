@@ -321,7 +321,7 @@ def simulate(
       (2, 21)
     """
     given = {**locals()}
-    from bandit_lab.lab.sweep.simulate import simulated_grid
+    from bandit_lab.lab.simulate import simulated_grid
 
     del given["curves"]
     axes = {name: _plain(name, given.pop(name)) for name in TRACED if np.ndim(given[name])}

@@ -17,10 +17,9 @@ from bandit_lab.app.folder.store import NOT_HASHED, RunFolder
 from bandit_lab.app.progress import Progress, bad_input, stopped_by_disk
 from bandit_lab.app.result import Result, plain
 from bandit_lab.lab.sweep import jobs
-from bandit_lab.lab.sweep.dataset import dataset, streams
 from bandit_lab.lab.sweep.jobs import Computed
 from bandit_lab.lab.sweep.plan import SweepPlan, prepare
-from bandit_lab.lab.sweep.report import figures_of, result_of
+from bandit_lab.lab.sweep.report import dataset, figures_of, result_of, streams
 from bandit_lab.measure import displaced
 from bandit_lab.simulation import UNIT, fast
 from bandit_lab.simulation.engine import WIDTH

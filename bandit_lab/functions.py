@@ -13,7 +13,6 @@ prints: which key, what was expected, what was given.
 
 import contextlib
 import inspect
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -24,10 +23,10 @@ import numpy as np
 from bandit_lab import _checks
 from bandit_lab.app import plugins, runner
 from bandit_lab.app.folder.store import manifest_of
+from bandit_lab.app.progress import Progress
 from bandit_lab.app.result import ArrayLike, Result
 from bandit_lab.app.settings import names
-from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings, check_sweepable
-from bandit_lab.app.terminal.output import Progress
+from bandit_lab.app.settings.config import CHOICES, SCHEMAS, TRACED, SimulationSettings
 from bandit_lab.bandits import Bandit
 from bandit_lab.grpo import KL, Advantage, Correction, Estimator, Optimizer, Sampler, Staleness
 
@@ -322,7 +321,7 @@ def simulate(
       (2, 21)
     """
     given = {**locals()}
-    from bandit_lab.lab.sweep.simulate import simulated_grid
+    from bandit_lab.lab.simulate import simulated_grid
 
     del given["curves"]
     axes = {name: _plain(name, given.pop(name)) for name in TRACED if np.ndim(given[name])}
@@ -356,7 +355,7 @@ def explore(
         `map.html` into. open: whether a browser opens that file.
 
     Returns:
-      The page, `html`, and in `words` what is laid into it.
+      The page: its `html`, and what is laid into it.
 
     Raises:
       ValueError: as `predict`; what the page cannot compute.
@@ -365,18 +364,10 @@ def explore(
       >>> explore(staleness="lag").html[:15]
       '<!doctype html>'
     """
-    given = {**locals()}
-    from bandit_lab.lab.explore import command
-
+    given = {**locals(), "paths": [] if folder is None else [str(folder)], "open": open and run_dir is not None}
     del given["folder"]
-    given["paths"] = [] if folder is None else [str(folder)]
-    given["open"] = open and run_dir is not None
-    with _working(given) as stack:
-        plan = command.prepare(*_settings("explore", given, stack))
-        page = command.build_map(plan)
-        if run_dir is not None:
-            command.write(plan, page)
-        return page
+    page: Map = _done("explore", given)
+    return page
 
 
 def load(folder: Folder) -> Result:
@@ -400,15 +391,15 @@ def load(folder: Folder) -> Result:
 
 
 def _called(kind: type[D], command: str, given: Mapping[str, Any]) -> D:
-    """A command's result; with `run_dir` written as the command writes it. Nothing is printed."""
-    result: Result
-    with _working(given) as stack, contextlib.redirect_stdout(io.StringIO()):
-        settings, explicit = _settings(command, given, stack)
-        folder = None if given["run_dir"] is None else Path(given["run_dir"])
-        plan = runner.checked(command, settings, explicit, folder)
-        performed = runner.perform(command, plan, folder, Progress(given.get("quiet", True)))
-        result = runner.loaded(command, folder) if performed is None and folder is not None else performed
+    """A command's result; with `run_dir` written as the command writes it."""
+    result = _done(command, given)
     return kind(**{one.name: getattr(result, one.name) for one in fields(result)})
+
+
+def _done(command: str, given: Mapping[str, Any]) -> Any:
+    with _working(given) as stack:
+        folder = None if given["run_dir"] is None else Path(given["run_dir"])
+        return runner.done(command, *_settings(command, given, stack), folder, Progress(given.get("quiet", True)))
 
 
 @contextlib.contextmanager
@@ -451,8 +442,6 @@ def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStac
         default = usual[name].default if name in usual else None
         if not (value is default or (isinstance(value, str | float) and value == default)):
             explicit.add(name)
-    for key in values.get("sweep", {}):
-        check_sweepable(key)
     return schema(**values), frozenset(explicit)
 
 

@@ -9,7 +9,7 @@ after one step at every learning rate: no linear threshold. Derived in shared/th
 The self-consistent value neglects that v itself fluctuates, of order 1 - beta_2 over the distance to instability, and
 that the policy is not linear over the width of the fluctuation, of order 1/G.
 
-Setting: conf/experiment/adam.yaml. Measured: multipliers of the update with v held; the mean response of noisy runs to
+Setting: experiments/adam.yaml. Measured: multipliers of the update with v held; the mean response of noisy runs to
 a displacement, v running; means over sampled runs. Drawn: threshold against G, the response against learning
 rate (bars: 2 standard errors), curves.
 """

@@ -7,7 +7,7 @@ whole blocks changes the number alone: the edge is kappa(model, N, b1)/eta of ba
 convention `ema`. The second moment falls with the gradient, so that the preconditioned stiffness rises until the swings
 at the edge hold the second moment up. So every run gets there, whatever the plain stiffness does. What is neglected:
 the second moment's own ripple, of order (1 - b2) times the period.
-Setting: conf/experiment/adam_edge.yaml. Measured: largest eigenvalue of P^{-1/2} H P^{-1/2} along runs of the
+Setting: experiments/adam_edge.yaml. Measured: largest eigenvalue of P^{-1/2} H P^{-1/2} along runs of the
 laboratory's update, at means of the parameters and of P^{-1}; median over the last third. Drawn: it over the edge
 against updates, and times eta N against N.
 """

@@ -12,7 +12,7 @@ age S. Ages 0 to n-1 mixed without momentum: kappa = 2 n sin^2(pi/(2n)). In turn
 is up to pi^2/4 = 2.47 times as stable. With momentum 0.9 it becomes the less stable one.
 Drawn, B ages an update: the centre of mass scatters with the variance (1 - |C|^2)/B, a noise that the mean square of
 the swing feeds. Where that loop has gain 1 the mean square grows, below the averaged threshold.
-Setting: conf/experiment/ages.yaml, random laws of six kinds. Measured: learning rates at which displaced runs of the
+Setting: experiments/ages.yaml, random laws of six kinds. Measured: learning rates at which displaced runs of the
 nonlinear mean update grow; for drawn ages the growth of the mean square in a population of such runs. Drawn: both
 bounds, mixed over in turn, and thresholds of drawn ages.
 """

@@ -5,7 +5,7 @@ all answers that are begun and not taken, so the mean age is their number at the
 the waiting times of groups and of the queue it is a closed form, within 10 % of the events in every layout. It is the
 utilisation, the queue, the concurrency and the tail of the lengths that decide (Dong, Goel and Yu, Applied Compute,
 July 2026).
-Setting: conf/experiment/cluster.yaml, 20 layouts drawn at random. Measured: ages counted in a discrete-event run of
+Setting: experiments/cluster.yaml, 20 layouts drawn at random. Measured: ages counted in a discrete-event run of
 engines, queue and trainer. Other layouts had been seen when the rule for a full queue was written. Drawn: the mean of
 every layout against its closed form, and three distributions.
 """

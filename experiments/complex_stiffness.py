@@ -6,7 +6,7 @@ eigenvalues |l| e^{+-i phi} can be complex. Without the std the drift is a gradi
 threshold of a complex pair lies where the marginal curve of the multipliers has the argument +-phi
 (bandit_lab/theory/thresholds.py). It falls with phi for every staleness model, and as N (1 - mu) -> 0 it is
 N (1 - mu)/tan^2(phi) of the law eta Re(l) N = 1 - mu of arXiv 2606.30789: no model is safe, model A included.
-Setting: conf/experiment/complex_stiffness.yaml. Bandits are drawn by their fixed point, so that every one has it.
+Setting: experiments/complex_stiffness.yaml. Bandits are drawn by their fixed point, so that every one has it.
 Measured: eigenvalues of the drift's derivative (automatic differentiation); for some complex cases with three arms the
 smallest learning rate at which a displacement grows in runs of the nonlinear mean update. Drawn: share of bandits with
 a complex stiffness against the number of arms; threshold over law against the argument.

@@ -5,7 +5,7 @@ Reward hacking, advantage degeneracy and policy concentration leave no trace in 
 share of silent groups and the entropy show one each. Dynamical instability shows in the curve itself: in model A
 without momentum stability is lost by a flip at the end of a block (bandit_lab/theory/thresholds.py), a cycle of 2 N
 steps.
-Setting: conf/experiment/diagnostics.yaml. Measured: runs of sampled groups, written as the log of a trainer and
+Setting: experiments/diagnostics.yaml. Measured: runs of sampled groups, written as the log of a trainer and
 diagnosed with the thresholds of `diagnose`; a classifier sees the reward curves of half of them and judges the others.
 Drawn: one run of each kind, what its log holds besides, and the verdicts by both.
 """

@@ -8,7 +8,7 @@ threshold, kappa(model, N, mu)/eta (bandit_lab/theory/thresholds.py), and then s
 leaves at once, each block by the multiplier of the linear loop, and settles at the edge.
 How long a run has to be: a tenth beyond the edge a swing grows by e^0.047 or more per memory, N + mu/(1 - mu) updates,
 whatever model, N and mu (bandit_lab/theory/stability.py). So every run lasts a least number of memories.
-Setting: conf/experiment/edge_of_stability.yaml. Measured: stiffness along runs of the laboratory's update, from
+Setting: experiments/edge_of_stability.yaml. Measured: stiffness along runs of the laboratory's update, from
 Jacobian-vector products. Drawn: stiffness against time for three staleness models, K eta N at the plateau against N.
 """
 

@@ -9,7 +9,7 @@ the path, and R is linear in H. With GRPO's std the log-odds y = x - ln M move a
 eta t/4 (shared/theory/contextual.py), which says at which entropies a run has its points, and so the R^2 of both
 fits: high for both. R^2 does not tell them apart; the forecast ceiling does, the truth being 1.
 Prompts of unlike difficulty: a mean of exp(H) is not exp of a mean. The law forecasts the less, the wider the spread.
-Setting: conf/experiment/entropy_law.yaml. Measured: exact mean updates from a uniform policy, and of many prompts of a
+Setting: experiments/entropy_law.yaml. Measured: exact mean updates from a uniform policy, and of many prompts of a
 common spread of log-odds; slopes under other advantages, with momentum and in sampled groups. Drawn: gap against
 entropy, and forecasts from the first fifth of the steps.
 """

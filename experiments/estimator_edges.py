@@ -5,7 +5,7 @@ unit circle (shared/theory/edge_of_stability.py). With a fresh part of the stiff
 another stiffness than without. Without a stale part (importance weights, no std) the edge does not depend on N.
 Importance weights with std have the std's stale part alone. Without a KL term the stiffness fades with the rewards, and
 no edge is left.
-Setting: conf/experiment/estimator_edges.yaml. Measured: stiffness along runs of the laboratory's update, medians over
+Setting: experiments/estimator_edges.yaml. Measured: stiffness along runs of the laboratory's update, medians over
 the last third. Drawn: stiffness against time for three estimators; measured over predicted stiffness of all.
 """
 

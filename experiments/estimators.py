@@ -7,7 +7,7 @@ point.
 With rho = stale/fresh (two arms) the multiplier of a block goes to -rho as N grows (shared/theory/long_block.py;
 the recurrence of arXiv 2503.06639): for |rho| < 1 blocks may be as long as one likes, above there is a threshold. With
 momentum there can be islands below: a block ends half a cycle off and is unstable, while longer ones are stable.
-Setting: conf/experiment/estimators.yaml. Measured: learning rates and refresh intervals at which a displacement grows,
+Setting: experiments/estimators.yaml. Measured: learning rates and refresh intervals at which a displacement grows,
 and multipliers as eigenvalues of the Jacobian of a block of the real update. Drawn: thresholds, an island, the limit.
 """
 

@@ -6,7 +6,7 @@ bandit_lab/theory/group_law.py), so that curves collapse only while G p(1-p) is 
 Noise: the discrete Lyapunov equation with the exact covariance of a group's gradient (theory/stationary.py,
 theory/gradient_noise.py): variance ~ 1/G (arXiv 2606.30789), but for certain rewards at p = 1/2, where it is 1/G^2.
 
-Setting: conf/experiment/group_size.yaml. Measured: means over sampled runs; the mean of one update at many p; variances
+Setting: experiments/group_size.yaml. Measured: means over sampled runs; the mean of one update at many p; variances
 over sampled runs around their fixed point. Drawn: curves, the map of c_G(p), variance against G.
 """
 

@@ -15,7 +15,7 @@ E. AdamW's first update moves every weight by the learning rate along the sign o
 beyond 2 |g|_1 / (s H s), s the sign and H minus the Jacobian, whatever K is. In a warm-up over W updates to rate r it
 first falls by update n where the weights pass the top of that parabola half-way: r n^2/(2 W) > |g|_1 / (s H s).
 
-Setting: conf/experiment/language_model.yaml. Drawn: K along the slow run and along runs with groups, with 2/eta;
+Setting: experiments/language_model.yaml. Drawn: K along the slow run and along runs with groups, with 2/eta;
 crossings; measured edges over predicted ones.
 """
 

@@ -6,7 +6,7 @@ a run does: its stiffness K after the same time of training gives the threshold 
 (shared/theory/lazy.py). The policy moves all the same, and K with it. So K at the start gives the threshold only
 where the KL weight is so large that the policy hardly moves; elsewhere it is off by a factor that the linearised
 network knows. What is neglected is of first order in how far the weights move, and falls as 1/scale.
-Setting: conf/experiment/lazy_to_rich.yaml. Measured: networks are trained with N = 1; from where they get to, the N
+Setting: experiments/lazy_to_rich.yaml. Measured: networks are trained with N = 1; from where they get to, the N
 from experiments.shared.theory import gradient_flow
 from which a small displacement grows at the same learning rate. Drawn: that N over the predicted one, against scale or
 width.

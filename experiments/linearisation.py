@@ -9,7 +9,7 @@ run thrown far out comes to a flat place and takes long to return, so that short
 starts the first block throws out for the whole run, and at which learning rate: shared/theory/excursion.py. So the
 map of basins of model A at zero momentum: below the threshold all starts return; above it they end on the orbit or a
 longer cycle, but for those that are thrown out.
-Setting: conf/experiment/linearisation.yaml. Measured: the smallest learning rate from which a run that starts displaced
+Setting: experiments/linearisation.yaml. Measured: the smallest learning rate from which a run that starts displaced
 does not return, against its displacement; the range of the logit gap at the starts of blocks, late in runs above the
 threshold; what becomes of every start at every learning rate. Drawn: all three, with the exact orbit (dotted where it
 repels) and the edges of what is thrown out.

@@ -11,7 +11,7 @@ C it ends where pi/b = C; IcePop's mask stops the run at that edge. A static err
 its own factor, and larger groups leave it there.
 With the std a finite group has a fixed point at every weight, where nearly all groups are silent: its runs end beyond
 those of their own answers.
-Setting: conf/experiment/mismatch.yaml. Measured: fixed points and critical weights of the exact mean update, and where
+Setting: experiments/mismatch.yaml. Measured: fixed points and critical weights of the exact mean update, and where
 sampled runs end. Drawn: critical weights; ends of hot and of cold runs; the end against the bound of the weights.
 """
 

@@ -7,7 +7,7 @@ group size. With a learning rate of an eighth and an eighth of the group, the ed
 falls; how much lower it is at the near edge is what the edge amplifies. It falls for as long as the run lasts, as the
 flow's sharpening fades and the noise does not. Momentum and stale models change the covariance of a run and are closed
 alike. The closure assumes small, normal noise: small groups early in a run are where it is to fail.
-Setting: conf/experiment/noisy_edge.yaml. Measured: stiffness along the averaged path of runs with sampled groups, of
+Setting: experiments/noisy_edge.yaml. Measured: stiffness along the averaged path of runs with sampled groups, of
 networks that had not been trained before this prediction. Drawn: it against time for five group sizes; for an edge that
 is eight times away.
 """

@@ -7,7 +7,7 @@ groups dropped the loss falls exponentially, rate 2 sqrt(G - 1)/G. Along a direc
 reward is Cov(r, c^2), c = u.phi - E u.phi, hence at most B^2 sd(r) for |u.phi| <= B (after arXiv 2601.23135; the
 constant is sharp: shared/theory/curvature.py), with equality for one logit at p (1 - p) = 1/8.
 
-Setting: conf/experiment/normalisation.yaml. Measured: the exact mean update, step by step; second derivatives of the
+Setting: experiments/normalisation.yaml. Measured: the exact mean update, step by step; second derivatives of the
 expected reward. Drawn: loss against time; curvature against its bound.
 """
 

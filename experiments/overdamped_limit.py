@@ -7,7 +7,7 @@ zeta grows: their difference is e [(1 - s) exp(-s) - exp(-s/e)] + O(e^2), s = t/
 exponential returns the fixed point as plateau, over-damped also the inverse stiffness as time scale, and over a family
 with stiffness ~ size^-a the size exponent a (shared/theory/size_family.py). Far from the fixed point softmax bends
 the curve: the time scale is then that of the bent curve, by the same factor at every size.
-Setting: conf/experiment/overdamped_limit.yaml. Measured: runs of the mean update, with noise added the fits of
+Setting: experiments/overdamped_limit.yaml. Measured: runs of the mean update, with noise added the fits of
 grpo_clinic.readers. Drawn: curves, their distance to the exponential, fitted time scales against damping and size.
 """
 

@@ -6,7 +6,7 @@ in bandit_lab/theory/thresholds.py for one stiffness and heavy ball:
 model A (refresh: the gradient is taken at the policy of the last refresh, ages 0 to N - 1) loses stability at twice
 the law or later, for N >= 2 at most 5.7 times; model B (lag: always N steps old) between 1 and pi/2 times; model C
 (pipeline: ages N to 2 N - 1) between 2/3 and 1 times, exactly there without momentum.
-Setting: conf/experiment/phase_diagram.yaml. Measured: the smallest learning rate at which a small displacement from
+Setting: experiments/phase_diagram.yaml. Measured: the smallest learning rate at which a small displacement from
 the fixed point grows, in runs of the nonlinear mean update (its brackets are far smaller than the markers). Drawn: law,
 exact, measured; below, thresholds over the law's. What noise does to the boundary: experiments/temperature.py.
 """

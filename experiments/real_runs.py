@@ -4,7 +4,7 @@ Prediction (written before the run). If no run had inertia that can be seen, the
 without inertia by more than 4 AICc in at most 5 % of them (what noise does to monotone curves). With Adam an update
 moves the parameters by eta: times go as 1/eta, in rollout cycles as 1/K_ref, and to leading order not with G (arXiv
 2606.30789; shared/theory/size_family.py).
-Setting: conf/experiment/real_runs.yaml. Measured: the five laws of grpo_clinic.readers on every run of the index, the
+Setting: experiments/real_runs.yaml. Measured: the five laws of grpo_clinic.readers on every run of the index, the
 step at which the chosen law's curve passes a level that all runs of a family pass, half-way up. Drawn: the laws chosen;
 AICc of the softmax law against the oscillator; times where runs differ in one factor.
 """

@@ -7,7 +7,7 @@ two_arm.py). A sweep of mu at fixed eta/(1 - mu) therefore separates them. A fit
 2606.30789 comes so near to a softmax curve without any inertia (mean squared misfit m by least squares) that with noise
 of variance v over n points R^2 = 1 - (m + v (1 - 4/n))/(variance of the curve + v), and the true law wins by
 n ln(1 + m/v) in AICc (derived here; both laws have as many parameters; an upper bound where m is not small, because the
-fit may take misfit for correlated noise). Setting: conf/experiment/slow_start.yaml. Measured: runs of the mean update;
+fit may take misfit for correlated noise). Setting: experiments/slow_start.yaml. Measured: runs of the mean update;
 the fits of grpo_clinic.readers on points that are means of B answers each. Drawn: the sweep; delays; R^2; AICc.
 """
 

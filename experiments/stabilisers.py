@@ -13,7 +13,7 @@ What helps is a bound on the weight (CISPO). PPO's clip is none: answers with a 
 they become likelier. A run also ends where its Gaussian reaches 4 nats in a tenth of the runs.
 Another sampler b moves the fixed point (bandit_lab/theory/sampler.py): importance weights and their truncation repair
 most of it, at the price of the effective sample size; a mask cuts off what it should repair.
-Setting: conf/experiment/stabilisers.yaml; a constant age is the worst distribution of its largest age. Measured:
+Setting: experiments/stabilisers.yaml; a constant age is the worst distribution of its largest age. Measured:
 sampled runs from the fixed point, and fixed points under samplers. Drawn: the largest stable learning rate, by rule
 and age, and the bias of the reward, by correction and sampler.
 """

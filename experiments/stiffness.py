@@ -4,7 +4,7 @@ Prediction (written before the run). K is the largest eigenvalue of minus the He
 point, in closed form (bandit_lab/theory/stiffness.py); the threshold is eta = kappa/K, with kappa(model, N, mu) of one
 stiffness (bandit_lab/theory/thresholds.py). arXiv 2606.30789 has kappa = (1 - mu)/N instead. With the frozen estimator
 each gradient is as old as its model says, so that the K - 1 directions of K arms decouple and the stiffest decides.
-Setting: conf/experiment/stiffness.yaml. Measured: the Hessian by automatic differentiation, and the smallest learning
+Setting: experiments/stiffness.yaml. Measured: the Hessian by automatic differentiation, and the smallest learning
 rate at which a displacement along the stiffest direction (found from the runs' own response) grows. Another
 displacement also starts to grow there, but many softer directions hide it for longer. Drawn: threshold against
 prediction for every bandit, and the relative error.

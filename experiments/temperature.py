@@ -7,7 +7,7 @@ over learning rate grows without bound towards the exact threshold, like 1/(1 - 
 rate at which it has doubled is a warning, what is left to the threshold from there its lead (theory/fluctuation.py).
 A learning rate that rises evenly and slowly to the threshold in T steps arrives there lead x T steps after the warning.
 
-Setting: conf/experiment/temperature.yaml. Measured: the threshold by growth of a displacement; variances over sampled
+Setting: experiments/temperature.yaml. Measured: the threshold by growth of a displacement; variances over sampled
 runs at shares of that threshold. Drawn: variance of reused over fresh batches, variance against share, lead against N.
 """
 

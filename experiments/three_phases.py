@@ -6,7 +6,7 @@ of GRPO and Dr. GRPO at one learning rate, and so the gain; dividing multiplies 
 prompts. arXiv 2601.23135: the gain is set by the within-prompt std, averaged over prompts and iterations (read here as
 gain = 1/average std), while prompt gradients are orthogonal; loss of orthogonality limits it; its curvature argument: a
 prompt's curvature along its gradient, here c J (1-J)(1-2J), is at most c sigma/4.
-Setting: conf/experiment/three_phases.yaml. Measured: sampled groups, mean over seeds. A stage is a part of the way from
+Setting: experiments/three_phases.yaml. Measured: sampled groups, mean over seeds. A stage is a part of the way from
 the start to 90 %; its speed ratio is the time of Dr. GRPO over that of GRPO. A std is at most 1/2, so that below 2 GRPO
 is slower than Dr. GRPO at twice the learning rate. Our own rule, compared at equal budget and each one's best learning
 rate: divide by std^a, a = 1 - mean |cosine| of the prompt gradients at the start, rounded to the powers that are run.

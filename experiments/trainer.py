@@ -9,7 +9,7 @@ whole, with or without the ratio, so that the threshold falls as 2/(K N), whethe
 the learning rate at which a run leaves. Adam's second moment grows with the fluctuation and yields, so that a run
 leaves no earlier than predicted with the moment held (shared/theory/adaptive.py).
 
-Setting: conf/experiment/trainer.yaml, plain SGD except the last case. Measured: TRL runs from the fixed point, a
+Setting: experiments/trainer.yaml, plain SGD except the last case. Measured: TRL runs from the fixed point, a
 bisection of a fixed grid of learning rates (factor 1.25, Adam 2) for the first at which the policy goes far. The level
 `far` was set on four runs at N = 1; beyond the threshold a run finds a flatter place soon, so that it goes no farther.
 Drawn: that learning rate against N with the prediction (bars: 2 standard errors), and how far the runs went.

@@ -3,7 +3,7 @@
 Prediction (written before the run). arXiv 2606.30789: yes, also out of distribution. Derived in
 shared/theory/contextual.py and group_law.py: the mean flow has G in it through h_G(J) alone. With `rloo` h = 1: the
 held-out curves are the same at every G. With `grpo` h = c_G(J)/sqrt(J(1-J)): they lag at small G.
-Setting: conf/experiment/transfer.yaml. Measured: mean success of eight tasks that are never trained on, along runs on
+Setting: experiments/transfer.yaml. Measured: mean success of eight tasks that are never trained on, along runs on
 eight other prompts. Drawn: both advantages at both group sizes.
 """
 

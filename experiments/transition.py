@@ -5,7 +5,7 @@ m = mu/eta, gamma = (1 - mu)/eta - K lag (derived in bandit_lab/theory/oscillato
 gamma/(2 sqrt(m K)). Exactly, step by step, the displacement is a sum of two powers of the poles z1, z2
 (the same file; with a lag block_map.py); with s = log z the damping ratio is -(s1 + s2)/(2 sqrt(s1 s2))
 and the frequency |Im s|. On-policy the poles meet at kappa = eta K = (1 - sqrt(mu))^2: critical damping.
-Setting: conf/experiment/transition.yaml. Measured: mean reward of runs displaced by +-0.02 logits (half their
+Setting: experiments/transition.yaml. Measured: mean reward of runs displaced by +-0.02 logits (half their
 difference), and the poles of a linear recurrence fitted to the displacement (none where the second pole has died out
 before it can be read). Drawn: trajectories with the closed form
 over them; damping ratio and frequency through the transition, in learning rate and in momentum.

@@ -4,7 +4,7 @@ Prediction (written before the run). Law: kappa N = 1 - mu, kappa = K eta (arXiv
 bandit_lab/theory/thresholds.py, model A (refresh) at mu = 0: the displacement changes sign from kappa N = 1 and grows
 from kappa N = 2. So the overshoot detector confirms the law there, at every N, and the growth detector finds twice it.
 With momentum, and in the models B (lag) and C (pipeline), the law lies between the two or beyond both.
-Setting: conf/experiment/two_detectors.yaml. Measured on the same runs of the nonlinear mean update: the smallest
+Setting: experiments/two_detectors.yaml. Measured on the same runs of the nonlinear mean update: the smallest
 learning rate whose dominant pole is not real and positive, the smallest whose overshoot can be seen (10^-6 of the
 displacement), and the smallest at which a displacement grows. Drawn: all three over the law's learning rate.
 """

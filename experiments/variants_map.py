@@ -5,7 +5,7 @@ Prediction (written before the run). Near the fixed point a variant is its fresh
 unstable, if from any: `frozen` always, importance ratios at most where the std is stale. Clips act at no fixed point.
 Law: K eta N = 1 - mu (arXiv 2606.30789). Temperature: variance of the gradient of the gap times G (gradient_noise.py).
 Late times: 1 - p ~ t^a without KL term, rewards 1 and 0, G = infinity (two_arm.py). G moves the fixed point by c_G(J).
-Setting: conf/experiment/variants_map.yaml; each variant's learning rate is such that the law allows the same refresh
+Setting: experiments/variants_map.yaml; each variant's learning rate is such that the law allows the same refresh
 interval to all. Measured on the nonlinear mean update at G = infinity, a staleness model per program.
 Drawn: the first refresh interval from which a displacement grows.
 """

@@ -1,8 +1,8 @@
 """The hall: what a person types, sets, reads and keeps. It knows of a command only what its tables name.
 
-terminal/   what is typed and read                       settings/   what can be set, composed by Hydra
-folder/     what a run leaves                            chunks/     work that survives a kill
-plots/      the one style of all pictures                result.py   what a command returns, and its writers
+settings/   what can be set, composed by Hydra           result.py     what a command returns, and its writers
+folder/     what a run leaves                            progress.py   what is said while it works
+chunks/     work that survives a kill                    plots/        the one style of all pictures
 
-`cli.py` finds a command, `runner.py` runs it, `plugins.py` loads what users add.
+`cli.py` finds a command of `commands.py`, `runner.py` runs it, `plugins.py` loads what users add.
 """

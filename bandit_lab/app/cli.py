@@ -1,207 +1,227 @@
 """The command line: Hydra composes the settings of a command, the command works, and a mistake is one line."""
 
+import contextlib
+import inspect
 import os
+import re
 import shlex
-import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
-from bandit_lab._checks import one_of, visible
+from bandit_lab._checks import did_you_mean, nearest, one_of, visible
 from bandit_lab.app import plugins
-from bandit_lab.app.settings.config import check_sweepable, config_dir
-from bandit_lab.app.terminal.commands import COMMANDS, help_of, overview
-from bandit_lab.app.terminal.interrupt import interruptible
-from bandit_lab.app.terminal.output import Stopped, bad_input, lost, one_line, ready, say, tell
+from bandit_lab.app.commands import COMMANDS, help_of, overview
+from bandit_lab.app.progress import BadInput, Progress, Stopped, bad_input, say, tell
+from bandit_lab.app.settings.config import SCHEMAS, config_dir, listed
 from bandit_lab.app.version import __version__
 
 OK, INCOMPLETE, BAD_INPUT, INTERRUPTED = 0, 1, 2, 3
+_under_way: list["_Job"] = []  # in this process, one at most
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 interrupted; our own failures raise (1 too)."""
-    ready()
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] in ("-h", "--help"):
-        return _said(overview())
-    if arguments[0] == "--version":
-        return _said(__version__)
-    if arguments[0] == "-sc":
-        return _completed(arguments)
+    """Run one command. Returns 0 done, 1 parts failed, 2 bad input, 3 stopped; our own failures raise (1 too)."""
+    arguments = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    failure: Exception
+    try:
+        _run(arguments)
+        return OK
+    except BadInput as error:
+        failure, code, text = error, BAD_INPUT, str(error)
+    except Stopped as error:
+        failure, code = error, INCOMPLETE if error.ended else INTERRUPTED
+        ways = [job.again() for job in _under_way if COMMANDS[job.command].continues or not error.ended]
+        text = "; ".join([str(error) if error.ended else f"{error}, no finished run", *ways])
+    except Exception as error:
+        if not plugins.named(arguments):
+            raise
+        failure, code, got = error, BAD_INPUT, _checks.described(error)
+        text = f"plugins: expected variants that keep the rules (`check` names them), got {got}"
+    finally:
+        _under_way.clear()
+    if os.environ.get("HYDRA_FULL_ERROR") == "1":
+        raise failure
+    tell(visible(f"bandit_lab {arguments[0]}: {' '.join(text.split())}"))
+    return code
+
+
+def last_words() -> str:
+    """What is said where a signal ends the process: how the command that is under way goes on."""
+    return "".join(
+        visible(f"bandit_lab {job.command}: interrupted, no finished run; {job.again()}") for job in _under_way
+    )
+
+
+def _run(arguments: list[str]) -> None:
     command, *rest = arguments
-    if command not in COMMANDS:
-        return _complain("bandit_lab", f"command: expected {one_of(command, COMMANDS)}, got {command!r}")
+    if command in ("-h", "--help"):
+        return say(overview())
+    if command == "--version":
+        return say(__version__)
+    if command == "-sc":
+        return _complete(arguments)
+    with bad_input():
+        _checks.choice("command", command, COMMANDS)
     if {"-h", "--help"} & set(rest):
-        return _said(help_of(command))
-    return _guarded(command, rest)
+        return say(help_of(command))
+    job = _Job(command, rest)
+    _under_way.append(job)
+    return job.run()
 
 
-def _completed(arguments: list[str]) -> int:
+def _complete(arguments: list[str]) -> None:
     """What a shell asks for while a line is typed: the commands, then what Hydra gives for the line's command."""
     line = os.environ.get("COMP_LINE", "")
     command = next((word for word in line.split()[1:] if word in COMMANDS), None)
     if command is None and arguments[-1].startswith("query="):
-        return _said("\n".join(COMMANDS))
+        return say("\n".join(COMMANDS))
     os.environ["COMP_LINE"] = line.replace(f" {command}", "", 1)
-    return _guarded(command or "sweep", arguments)
-
-
-def _guarded(command: str, rest: list[str]) -> int:
-    """Run a command; turn bad input and interruption into one line and an exit code."""
-    job = _Job(command)
-    who = f"bandit_lab {command}"
-    try:
-        with interruptible(lambda: f"{who}: interrupted, no finished run; {_again(job, rest)}"):
-            with bad_input():
-                overrides = _overrides(command, rest)
-            job.run(overrides)
-    except KeyboardInterrupt:  # `interruptible` has said so
-        return INTERRUPTED
-    except Stopped as error:
-        code, message = (INCOMPLETE, f"{error}") if error.ended else (INTERRUPTED, f"{error}, no finished run")
-        return _complain(who, f"{message}; {_again(job, rest, error.ended)}", code)
-    except Exception as error:
-        text = one_line(error, command)
-        if text is None and plugins.named(rest):
-            text = (
-                f"plugins: expected variants that keep the rules (`check` names them), got {_checks.described(error)}"
-            )
-        if text is None or os.environ.get("HYDRA_FULL_ERROR") == "1":
-            raise
-        return _complain(who, text)
-    if (reason := lost()) is None:
-        return OK
-    where = "" if job.folder is None else f": {job.folder}"
-    return _complain(who, f"stdout: cannot be written ({reason}); the run is finished{where}", INCOMPLETE)
-
-
-def _again(job: "_Job", rest: list[str], ended: bool = False) -> str:
-    """`run it again with: ...`; with overwrite=true where a run that `ended` is made anew in its folder. Never
-    where that would throw away what is finished."""
-    continues = COMMANDS[job.command].continues
-    arguments = [argument for argument in rest if not argument.startswith("overwrite=")]
-    if job.folder is not None and not any(one.startswith("run_dir=") for one in arguments):
-        arguments = [*arguments, f"run_dir={job.folder}"]
-    again = shlex.join(arguments if continues or not ended else [*arguments, "overwrite=true"])
-    what = "what is finished is kept, continue it" if continues else "run it again"
-    return f"{what} with: python -m bandit_lab {job.command} {again}".rstrip()
-
-
-def _overrides(command: str, rest: list[str]) -> list[str]:
-    """The arguments as Hydra takes them: plain ones are put into the command's list of them. Raises ValueError."""
-    paths, result, plain = COMMANDS[command].paths, [], []
-    for before, argument in zip(["", *rest], rest, strict=False):
-        option = argument.startswith("-") or (before.startswith("-") and before not in ("-m", "--multirun", "-v"))
-        if argument == "-v":
-            result.append("verbose=true")
-        elif not option and paths and "=" not in argument:
-            plain.append(argument)
-        else:
-            result.append(argument if option else _override(argument))
-    return [*result, *([f"{paths}=[{','.join(map(repr, plain))}]"] if plain else [])]
-
-
-def _override(argument: str) -> str:
-    """An override: keys that no schema knows may be added. Complains about sweeping what is not traced."""
-    group, _, key = argument.lstrip("+").partition("=")[0].partition(".")
-    if group == "sweep" and key:
-        check_sweepable(key.partition(".")[0])
-    if argument.startswith(("sweep.", "optimizer.options.")):
-        return f"++{argument}"
-    return argument
+    return _Job(command or "sweep", arguments).run()
 
 
 class _Job:
     """One call of a command: one run, or with -m several."""
 
-    def __init__(self, command: str) -> None:
-        self.command = command
+    def __init__(self, command: str, rest: list[str]) -> None:
+        self.command, self.rest = command, rest
         self.folder: Path | None = None
         self.error: BaseException | None = None
-        self.process = (socket.gethostname(), os.getpid())
 
-    def run(self, overrides: list[str]) -> None:
+    def again(self) -> str:
+        """`run it again with: ...`, without what would throw away what is finished."""
+        arguments = [one for one in self.rest if not one.startswith("overwrite=")]
+        if self.folder is not None and not any(one.startswith("run_dir=") for one in arguments):
+            arguments.append(f"run_dir={self.folder}")
+        what = "what is finished is kept, continue it" if COMMANDS[self.command].continues else "run it again"
+        return f"{what} with: python -m bandit_lab {shlex.join([self.command, *arguments])}"
+
+    def run(self) -> None:
         """Have Hydra compose the settings, and run the command with them, or show what is asked for."""
         from bandit_lab.app import runner
 
-        given = [one.partition("=")[2] for one in overrides if one.startswith("run_dir=")]
+        overrides = _overrides(self.command, self.rest)
+        given = [one.partition("=")[2].strip("'\"") for one in overrides if one.startswith("run_dir=")]
         several = bool({"-m", "--multirun"} & set(overrides))
-        if given:
-            self.folder = Path(given[-1].strip("'\""))
-        elif several or COMMANDS[self.command].writes:
-            self.folder = runner.default_folder(self.command)
-        own = [f"hydra.sweep.dir='{self.folder}'"] if several else []
+        if given or several or COMMANDS[self.command].writes:
+            self.folder = Path(given[-1]) if given else runner.default_folder(self.command)
         with bad_input():
             _checks.require(not several or not COMMANDS[self.command].reads, "option", "one run folder", "-m")
-            plugins.load_for_hydra(self.command, overrides)
-            _with_hydra(self.command, [*overrides, *own], self._task)
+        _compose(self.command, [*overrides, *([f"hydra.sweep.dir='{self.folder}'"] if several else [])], self._task)
         if self.error is not None:
             raise self.error
         if several:
             say(str(self.folder))
 
     def _task(self, config: Any) -> None:
-        """Hydra calls this for each run. Errors are kept, so that Hydra prints nothing of its own.
-
-        Where a launcher took the run to another process, they go back through Hydra.
-        """
+        """Hydra calls this for each run. Errors are kept, so that Hydra prints nothing of its own. Where a launcher
+        took the run to another process, they go back through Hydra."""
+        import jax
         from hydra.core.hydra_config import HydraConfig
         from hydra.types import RunMode
+        from omegaconf import OmegaConf
 
         from bandit_lab.app import runner
 
+        jax.config.update("jax_enable_x64", True)
         if self.error is not None and not (isinstance(self.error, Stopped) and self.error.ended):
             return
         try:
             of_hydra = HydraConfig.get()
             several = of_hydra.mode == RunMode.MULTIRUN
             folder = Path(of_hydra.sweep.dir, str(of_hydra.job.num)) if several else self.folder
-            explicit = frozenset(one.lstrip("+~").split("=", 1)[0] for one in of_hydra.overrides.task)
-            runner.run(self.command, config, explicit, folder)
+            overrides: Any = OmegaConf.to_container(of_hydra.overrides.task)
+            explicit = frozenset(one.lstrip("+~").partition("=")[0] for one in overrides)
+            settings = _typed(self.command, config, overrides)
+            result = runner.done(self.command, settings, explicit, folder, Progress(settings.quiet))
+            result.show()
+            if folder is not None:
+                say(str(folder))
+            if result.incomplete:
+                raise Stopped(result.incomplete, ended=True)
         except BaseException as error:
-            if (socket.gethostname(), os.getpid()) != self.process:
+            if not _under_way:
                 raise
             self.error = error
 
 
-def _with_hydra(name: str, arguments: Sequence[str], task: Callable[[Any], None]) -> None:
-    """`hydra.main` with these arguments.
+def _overrides(command: str, rest: Sequence[str]) -> list[str]:
+    """The arguments as Hydra takes them: plain ones are one list, and what no schema knows is added."""
+    paths, result, plain = COMMANDS[command].paths, [], []
+    for before, argument in zip(["", *rest], rest, strict=False):
+        if argument.startswith("-") or (before.startswith("-") and before not in ("-m", "--multirun", "-v")):
+            result.append("verbose=true" if argument == "-v" else argument)
+        elif paths and "=" not in argument:
+            plain.append(argument)
+        else:
+            result.append(f"++{argument}" if argument.startswith(("sweep.", "optimizer.options.")) else argument)
+    return [*result, *([f"{paths}=[{','.join(map(repr, plain))}]"] if plain else [])]
 
-    Raises:
-      HydraException, OmegaConfBaseException: an unknown key, a value of the wrong type (`errors.one_line` reads them).
-      ValueError: what Hydra cannot compose at all.
-    """
+
+def _compose(command: str, overrides: Sequence[str], task: Callable[[Any], None]) -> None:
+    """Have Hydra call `task` with the configuration that these arguments give. Raises BadInput where it cannot."""
     import hydra
     from hydra.core.global_hydra import GlobalHydra
-    from hydra.errors import HydraException
-
-    def called(config: Any) -> None:
-        task(config)
 
     GlobalHydra.instance().clear()
-    before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR")
-    sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit-lab", *arguments], "1"  # else it prints and exits itself
+    before, full = sys.argv, os.environ.get("HYDRA_FULL_ERROR", "")
+    sys.argv, os.environ["HYDRA_FULL_ERROR"] = ["bandit-lab", *overrides], "1"  # else it prints and exits itself
     try:
-        hydra.main(version_base="1.3", config_path=str(config_dir()), config_name=name)(called)()
-    except HydraException:
-        raise
-    except (OSError, RecursionError, AttributeError, TypeError) as error:
-        got = f"{type(error).__name__}: {str(error)[:80]}"
-        raise ValueError(f"settings: expected values that can be composed, got {got}") from error
+        with _composing(command, overrides):
+            plugins.load_for_hydra(command, overrides)
+            run = hydra.main(version_base="1.3", config_path=str(config_dir()), config_name=command)
+            run(lambda config: task(config))()
     finally:
-        sys.argv = before
-        if full is None:
-            del os.environ["HYDRA_FULL_ERROR"]
+        sys.argv, os.environ["HYDRA_FULL_ERROR"] = before, full
 
 
-def _said(text: str) -> int:
-    say(text)
-    reason = lost()
-    return OK if reason is None else _complain("bandit_lab", f"stdout: cannot be written ({reason})", INCOMPLETE)
+def _typed(command: str, config: Any, overrides: Sequence[str]) -> Any:
+    """What Hydra composed, as the command's dataclass. Raises BadInput."""
+    from omegaconf import OmegaConf
+
+    with _composing(command, overrides):
+        return OmegaConf.to_object(
+            OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), OmegaConf.to_container(config))
+        )
 
 
-def _complain(who: str, text: str, code: int = BAD_INPUT) -> int:
-    tell(f"{who}: {visible(text)}")
-    return code
+@contextlib.contextmanager
+def _composing(command: str, overrides: Sequence[str]) -> Iterator[None]:
+    try:
+        yield
+    except (BadInput, Stopped):  # of a run in another process
+        raise
+    except Exception as error:
+        raise BadInput(error if type(error) is ValueError else _worded(error, command, overrides)) from error
+
+
+def _worded(error: Exception, command: str, overrides: Sequence[str]) -> str:
+    """What Hydra or OmegaConf says of settings, as `key: expected ..., got ...`."""
+    from hydra.errors import MissingConfigException, OverrideParseException
+    from omegaconf.errors import ConfigAttributeError, ConfigKeyError
+
+    given = dict(one.lstrip("+~").partition("=")[::2] for one in overrides)
+    types = {key: inspect.formatannotation(entry.type) for key, entry, _ in listed(SCHEMAS[command])}
+    text, cause = str(error), error.__cause__ or error
+    if isinstance(error, MissingConfigException) and error.options:
+        group, _, name = str(error.missing_cfg_file).rpartition("/")
+        return f"{group}: expected {one_of(name, error.options)}, got {name!r}"
+    if isinstance(error, OverrideParseException):
+        key = nearest(str(error.override).partition("=")[0].strip(), types) or "key"
+        return f"override: expected {key}=value (put quotes around lists and mappings), got {error.override!r}"
+    if several := re.match(r"Ambiguous value for argument '(.+?)=(.+?)'", text):
+        key, value = several.groups()
+        return f"{key}: expected one value, a list ({key}=[{value}]), or -m for a run per value, got {value!r}"
+    key = next(iter(re.findall(r"full_key: (\S+)", f"{text}\n{cause}")), "")
+    group, _, option = key.rpartition(".")
+    if isinstance(cause, ConfigKeyError | ConfigAttributeError):
+        known = [str(one) for one in cause.parent_node or () if one not in ("name", "hydra")]
+        near = did_you_mean(option, known) or f" ({', '.join(known) or 'it has none'})"
+        owner = f"{group}={cause.parent_node['name']}" if "name" in (cause.parent_node or ()) else group or command
+        return f"{key}: expected a setting of {owner}{near}, got an unknown one"
+    if key:
+        got = repr(given[key]) if key in given else text.splitlines()[0]
+        return f"{key}: expected a value of type {types.get(key, 'dict')}, got {got}"
+    return f"settings: expected some that can be composed, got {type(error).__name__}: {text}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_check
 import numpy as np
 
 from bandit_lab._checks import did_you_mean, visible
-from bandit_lab.app.terminal.output import say
+from bandit_lab.app.progress import say
 
 if TYPE_CHECKING:
     import pandas

@@ -1,25 +1,25 @@
-"""One job of a command: check everything, then work, then close the run folder."""
+"""One job of a command: check everything, then work, then close the run folder. Nothing is printed but progress."""
 
 import errno
+import importlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bandit_lab import _checks
 from bandit_lab.app import plugins
+from bandit_lab.app.commands import COMMANDS
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.results import opened
 from bandit_lab.app.folder.store import CompileClock
+from bandit_lab.app.progress import Progress, Stopped, bad_input
 from bandit_lab.app.result import Result
-from bandit_lab.app.settings.config import SCHEMAS
-from bandit_lab.app.terminal.commands import COMMANDS
-from bandit_lab.app.terminal.output import Progress, Stopped, bad_input, say
 
 DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG)  # the disk's failures, wherever they happen
+AGAIN = ("finished already: nothing is left to do (overwrite=true computes it anew)",)
 
 
 def default_folder(command: str) -> Path:
@@ -29,65 +29,39 @@ def default_folder(command: str) -> Path:
     return next(path for path in candidates if not path.exists())
 
 
-def _settings_from(command: str, config: Any) -> Any:
-    """The settings that Hydra composed, as the command's dataclass. Raises `BadInput`."""
-    from omegaconf import OmegaConf
-
-    with bad_input():
-        entries = SCHEMAS[command].__dataclass_fields__
-        for key in config:
-            _checks.require(key in entries, str(key), f"a setting of {command} (see --help)", config[key])
-    return OmegaConf.to_object(OmegaConf.merge(OmegaConf.structured(SCHEMAS[command]), config))
+def _module(command: str) -> Any:
+    """Its module (imports JAX)."""
+    return importlib.import_module(f"bandit_lab.lab.{command}.command")
 
 
-def checked(command: str, settings: Any, explicit: frozenset[str], folder: Path | None) -> Any:
-    """The plan of a job after every check. Raises ValueError; writes nothing."""
-    module: Any = COMMANDS[command].load()
-    if COMMANDS[command].reads or folder is None:
-        return module.prepare(settings, explicit)
-    store.check_folder(folder, bool(settings.overwrite), COMMANDS[command].chunked)
-    plan = module.prepare(settings, explicit)
-    if COMMANDS[command].chunked:
-        module.check_folder(plan, folder)
-    return plan
+def done(command: str, settings: Any, explicit: frozenset[str], folder: Path | None, progress: Progress) -> Result:
+    """What a command gives for its settings: `python -m bandit_lab predict` and `bandit_lab.predict` are both this.
 
+    Everything is checked first. With a folder it is written there. explicit: the keys that were given.
 
-def run(command: str, config: Any, explicit: frozenset[str], folder: Path | None) -> None:
-    """Do one job in a folder, or without; prints its table, and as the last line the folder or the one file made."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
+    Raises:
+      BadInput: nothing is written. Stopped: the folder cannot be written, or the engine is gone.
+    """
+    about, module = COMMANDS[command], _module(command)
     try:
-        settings = _settings_from(command, config)
         with bad_input():
             plugins.load(settings.plugins)
-            plan = checked(command, settings, explicit, folder)
-            if folder is not None and not COMMANDS[command].reads:
+            if folder is not None and not about.reads:
+                store.check_folder(folder, bool(settings.overwrite), about.chunked)
+            plan = module.prepare(settings, explicit)
+            if folder is not None and (about.chunked or about.reads):
+                module.check_folder(plan, folder)
+            if folder is not None:
                 store.create_folder(folder)
-        outcome = perform(command, plan, folder, Progress(settings.quiet))
-        if not COMMANDS[command].writes:
-            outcome.show()
+        if folder is None:
+            return module.compute(plan, progress)
+        if not about.writes:
+            return compute_into(command, module.compute, plan, store.RunFolder(folder), progress)
+        return module.execute(plan, store.RunFolder(folder), progress) or replace(loaded(command, folder), shown=AGAIN)
     except OSError as error:
         if error.errno not in DISK:
             raise
         raise Stopped(f"{error.filename or folder}: cannot be written ({error.strerror})") from error
-    if where := outcome if isinstance(outcome, Path) else folder:
-        say(str(where))
-    if isinstance(outcome, Result) and outcome.incomplete:
-        raise Stopped(outcome.incomplete, ended=True)
-
-
-def perform(command: str, plan: Any, folder: Path | None, progress: Progress) -> Any:
-    """Do a checked job: by the `execute` of its module, or by `compute` with what every command does around it.
-
-    Returns a result, or the file that a command makes instead of a run folder.
-    """
-    module: Any = COMMANDS[command].load()
-    if folder is None:
-        return module.compute(plan, progress)
-    if COMMANDS[command].writes:
-        return module.execute(plan, store.RunFolder(folder), progress)
-    return compute_into(command, module.compute, plan, store.RunFolder(folder), progress)
 
 
 def compute_into(
@@ -95,7 +69,7 @@ def compute_into(
 ) -> Result:
     """Do a command that is a function from a plan (`settings`, `precision`) to a result, and write its run folder.
 
-    The manifest is written last; what is printed is printed after it, by the caller.
+    The manifest is written last.
     """
     start = time.perf_counter()
     settings = asdict(plan.settings)
@@ -120,5 +94,5 @@ def loaded(command: str, folder: Path) -> Result:
     if (folder / store.RESULTS).exists():
         with opened(folder / store.RESULTS) as stored:
             data = stored.load()
-        figures = COMMANDS[command].load().figures_of(data) if COMMANDS[command].chunked else ()
+        figures = _module(command).figures_of(data) if COMMANDS[command].chunked else ()
     return Result(command, summary, data=data, figures=figures)

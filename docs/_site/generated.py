@@ -105,7 +105,7 @@ def experiment(name: str, about: dict[str, Any], rows: list[dict[str, Any]], sou
     lines += ["## What could have made the claims fail", ""]
     lines += [f"- {plain(one['statement'])}: {plain(doubts(one))}." for one in rows]
     lines += ["", "## Make it again", "", f"    {command(name, about['quality'])}", ""]
-    lines += [f"The experiment is `experiments/{name}.py`, its setting `conf/experiment/{name}.yaml`, its plotted"]
+    lines += [f"The experiment is `experiments/{name}.py`, its setting `experiments/{name}.yaml`, its plotted"]
     lines += [f"numbers [{name}.csv](../figures/{name}.csv)."]
     return "\n".join(lines) + "\n"
 

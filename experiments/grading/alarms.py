@@ -14,9 +14,9 @@ from grpo_clinic.monitor import Alarm, Monitor
 from grpo_clinic.readers.record import Curve
 
 from bandit_lab import _checks
+from bandit_lab.app.progress import Progress
 from bandit_lab.app.result import Result, Table, Value
 from bandit_lab.app.settings.config import RunSettings, setting
-from bandit_lab.app.terminal.output import Progress
 from experiments.grading.diagnoses import SPLITS
 from experiments.grading.injections import FAILURES
 from experiments.shared import script

@@ -4,8 +4,8 @@
     python experiments/grading/diagnoses.py runs=60 'limits={entropy_lost: 0.2}'
     python experiments/grading/diagnoses.py split=training                   # on these thresholds may be chosen
 
-Ranges of the runs are in `conf/benchmark/training.yaml` and `held_out.yaml`, sizes that count in `effects.yaml`. The
-stored numbers are `figures/held_out.*`; `make figures` computes them.
+Ranges of the runs are in `training.yaml` and `held_out.yaml`, sizes that count in `effects.yaml`. The stored numbers
+are `figures/held_out.*`; `make figures` computes them.
 """
 
 import sys
@@ -24,9 +24,9 @@ from scipy.stats import beta
 from bandit_lab import _checks
 from bandit_lab.app.plots import style as s
 from bandit_lab.app.plots.style import put_above
+from bandit_lab.app.progress import Progress, ProgressCallback
 from bandit_lab.app.result import Figure, Result, Table
 from bandit_lab.app.settings.config import RunSettings, setting
-from bandit_lab.app.terminal.output import Progress, ProgressCallback
 from experiments.grading import scores as scoring
 from experiments.grading.reward_only import RewardOnly, features, train
 from experiments.grading.scores import ScoredRun, grades, lacking

@@ -5,7 +5,7 @@
     python experiments/grading/halves.py --second --others PYTHON --write   # what other programs say of the same files
 
 Repositories are split by a hash of their names: SHA-256 of `owner/name` in lower case, even: the first half. A run is
-named if a verdict that is accepted for its label was given as more than a note (`conf/benchmark/real_runs.yaml`). A
+named if a verdict that is accepted for its label was given as more than a note (`real_runs.yaml`). A
 healthy run with any verdict that is more than a note is accused. A repository counts once: its runs count together as
 one. Intervals are 95 % of the bootstrap over repositories. Labels that leave it open are not counted.
 

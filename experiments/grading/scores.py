@@ -1,6 +1,6 @@
 """Verdicts on runs whose failures are known: sizes of the failures, recall, false alarms, and whether grades are right.
 
-Sizes are read off a run's hidden state (`conf/benchmark/effects.yaml`). A finding is graded `failure` or `note` from
+Sizes are read off a run's hidden state (`effects.yaml`). A finding is graded `failure` or `note` from
 what the log shows. Do the grades say what became of the run? They are counted against the true reward, which no
 diagnostic sees. Beside each grade's count stands what such runs lack at the end of the largest true reward. Of a run
 graded failure and one graded note, how often does the former lack more (1/2 by chance)? There is no threshold in it,

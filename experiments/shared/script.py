@@ -12,10 +12,10 @@ from bandit_lab import _checks
 from bandit_lab._checks import one_of
 from bandit_lab.app import plugins
 from bandit_lab.app.folder import store
+from bandit_lab.app.progress import Progress, say, tell
 from bandit_lab.app.result import Result
 from bandit_lab.app.runner import compute_into, default_folder
 from bandit_lab.app.settings.config import RunSettings, listed
-from bandit_lab.app.terminal.output import Progress, say, tell
 
 OK, INCOMPLETE, BAD_INPUT = 0, 1, 2
 """Exit codes, as of the package's commands."""

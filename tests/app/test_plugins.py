@@ -111,4 +111,4 @@ def test_an_unknown_option_of_a_plugin_is_named(folder, capsys):
     (folder / "plug_d.py").write_text(BANDIT.format(name="plug_d").replace(", odd=object()", ""))
     assert main(["predict", "plugins=[plug_d]", "bandit=plug_d", "bandit.color=1"]) == 2
     err = capsys.readouterr().err
-    assert "bandit.color: expected an option of bandit=plug_d (rewards, shift, labels, start)" in err
+    assert "bandit.color: expected a setting of bandit=plug_d (rewards, shift, labels, start)" in err

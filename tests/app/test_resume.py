@@ -335,7 +335,8 @@ def test_another_configuration_is_refused_in_the_same_folder(whole, tmp_path, ca
     assert files(whole.folder) == before
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "attempt", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
-        assert main([*SWEEP, f"run_dir={folder}"]) == 3
+        with pytest.raises(KeyboardInterrupt):
+            main([*SWEEP, f"run_dir={folder}"])
     capsys.readouterr()
     begun = store.settings()
     assert main([*SWEEP, f"run_dir={folder}", "seed=1", "sampled.start=initial"]) == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from grpo_clinic.monitor import Monitor, spending
 
-from bandit_lab.app.terminal.output import Progress
+from bandit_lab.app.progress import Progress
 from experiments.grading import alarms
 
 

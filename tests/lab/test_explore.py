@@ -20,7 +20,8 @@ def shown(tmp_path_factory):
     swept = bl.sweep(sweep=grid, refresh_interval=4, dynamics="mean_field", run_dir=folder, pictures=False, **SETTING)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(made, "MOMENTA", (0.0,))
-        page = bl.explore(folder, momentum=0.35).html
+        page = bl.explore(folder, momentum=0.35, run_dir=folder.parent / "map").html
+    assert (folder.parent / "map/map.html").read_text(encoding="utf-8") == page
     return swept, page, json.loads(re.search(r"const GIVEN = (\{.*?\});?\n", page)[1])
 
 

@@ -124,8 +124,9 @@ from pathlib import Path
 sys.path[:0] = [{tests!r}, {tests!r} + "/lab", {tests!r} + "/app"]
 from toy_experiments import patch
 patch(Path.cwd(), setattr)
-from bandit_lab.app.cli import main
-sys.exit(main(["reproduce", "cache=cache", "run_dir=run"]))
+from bandit_lab.__main__ import main
+sys.argv = ["bandit_lab", "reproduce", "cache=cache", "run_dir=run"]
+sys.exit(main())
 """
 
 

@@ -64,12 +64,11 @@ class Lab:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        for name in ("experiments", "conf/experiment"):
-            (path / name).mkdir(parents=True)
+        (path / "experiments").mkdir(parents=True)
 
     def write(self, name: str, text: str = SQUARES, setting: str = SETTING) -> None:
         (self.path / "experiments" / f"{name}.py").write_text(text.replace("ID", name))
-        (self.path / "conf" / "experiment" / f"{name}.yaml").write_text(setting)
+        (self.path / "experiments" / f"{name}.yaml").write_text(setting)
 
     def edit(self, name: str, before: str, after: str) -> None:
         path = self.path / "experiments" / f"{name}.py"
@@ -88,7 +87,6 @@ class Lab:
 def patch(target: Path, setattr) -> None:
     """Have `reproduce` look for experiments and their settings in `target`."""
     setattr(experiment, "experiments_dir", lambda: target / "experiments")
-    setattr(experiment, "config_dir", lambda: target / "conf")
 
 
 def reproduce(*arguments: str) -> int:

@@ -17,7 +17,7 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab.app.chunks import Attempt, Attempts, Work, reason_of
 from bandit_lab.app.engine import register_engine
-from bandit_lab.app.terminal.output import Stopped
+from bandit_lab.app.progress import Stopped
 
 JOIN = 60  # seconds for a scheduler to answer and for its first worker to come
 RETRIES = 2

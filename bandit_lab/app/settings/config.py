@@ -1,4 +1,5 @@
-"""The settings of every command: one dataclass each, the single source of the schema, the defaults and the help.
+"""The settings of every command: one dataclass each, the single source of the schema, the defaults and the help, which
+begins with its docstring.
 
 A mistyped key or a value of the wrong type is thereby an error before any work. Group nodes (`bandit`, `advantage`,
 ...) are mappings: their keys are those of the chosen variant, their values are checked where it is built.
@@ -99,7 +100,14 @@ class SimulationSettings(Settings):
 
 @dataclass
 class PredictSettings(Settings):
-    """Settings of `predict`."""
+    """Closed-form and exact predictions for one setting, no simulation.
+
+    A verdict in words, then the fixed point, its stiffness, the oscillator, the thresholds and the noise. Unstable
+    refresh intervals are searched up to 1,024 (lag with a fresh part of the stiffness: 128).
+
+      python -m bandit_lab predict -m staleness=refresh,lag,pipeline refresh_interval=8
+      python -m bandit_lab predict refresh_interval=8 momentum=0.9 learning_rate=0.1 group_size=16
+    """
 
     stiffness: Any = setting(None, "", "in place of a bandit: the curvature of a run, or [fresh, stale]")
     verbose: bool = setting(False, "", "print every quantity, not some lines; -v for short")
@@ -129,7 +137,15 @@ class ChunkSizes:
 
 @dataclass
 class SweepSettings(SimulationSettings):
-    """Settings of `sweep`."""
+    """Measures the stability threshold: a grid of training runs, the theory beside it.
+
+    Without arguments: two arms, model A, refresh intervals 1..64, 64 learning rates across the threshold, momenta 0 and
+    0.9. An axis that is not swept keeps these values, unless its plain key is given (learning_rate=0.1 runs that rate
+    alone). The same command with the same run_dir goes on after a kill. What fails is null, with its reason (exit 1).
+
+      python -m bandit_lab sweep -m group_size=8,64 seeds=256
+      python -m bandit_lab sweep staleness=lag 'sweep.refresh_interval=[1,2,4,8]' momentum=0.9
+    """
 
     sweep: dict[str, Any] = setting({}, "", "sweep.<setting>: a list or {start, stop, num, scale: linear|log}")
     boundary: str = setting("learning_rate", "", "what is bracketed: learning_rate | refresh_interval")
@@ -143,7 +159,15 @@ class SweepSettings(SimulationSettings):
 
 @dataclass
 class CheckSettings(RunSettings):
-    """What is checked, and the learner that it is put into."""
+    """The conformance suite for a variant: yours before you rely on it, or ours.
+
+    Checks all that 'plugins=[my_module]' registers and every variant that is chosen (bandit=my_bandit); without either,
+    all variants, which takes minutes. Sampling against exact means, derivatives against differences, stiffness by three
+    routes, growth of displaced runs, compilations, precision, settings. Exit 1 if one fails.
+
+      python -m bandit_lab check bandit=gaussian advantage=rloo
+      python -m bandit_lab check 'plugins=[my_module]'
+    """
 
     bandit: dict[str, Any] = group("k_arm", "checked if given, else what the others are checked on")
     advantage: dict[str, Any] = group("grpo", "the same for the advantage")
@@ -160,7 +184,15 @@ class CheckSettings(RunSettings):
 
 @dataclass
 class ReproduceSettings(RunSettings):
-    """Settings of `reproduce`."""
+    """The figures of the papers and of the lab, with every claim's prediction and verdict.
+
+    Without arguments: all of them, as drafts. Measurements are kept until the code or a setting changes, and the same
+    command goes on after a kill. A figure that cannot run here is skipped with its reason; one that fails (exit 1) does
+    not stop the others.
+
+      python -m bandit_lab reproduce two_detectors quality=paper publish=outputs/figures
+      python -m bandit_lab reproduce phase_diagram transition
+    """
 
     figures: Any = setting("all", "ids", "all, or names of files in experiments/; plain arguments")
     quality: str = setting("draft", "", "draft: all figures in some minutes | paper: what is published")
@@ -172,7 +204,14 @@ class ReproduceSettings(RunSettings):
 
 @dataclass
 class ExploreSettings:
-    """Settings of `explore`. The learner's are those of `predict`, for what the page can compute."""
+    """The stability map as one HTML page: drag the point, see threshold and runs move.
+
+    Writes one file that needs no network, and opens it. A sweep's folder shows its measured thresholds. The settings,
+    those of `predict` that the page can compute, say where it begins.
+
+      python -m bandit_lab explore staleness=lag refresh_interval=4 run_dir=my_map open=false
+      python -m bandit_lab explore outputs/sweep/my_run
+    """
 
     bandit: dict[str, Any] = group("two_arm", "what is learned; bandit.rewards, ...", names=("two_arm", "k_arm"))
     paths: list[str] = setting([], "paths", "a sweep's run folder; a plain argument")
@@ -230,8 +269,8 @@ def beside_package(folder: str, holds: str) -> Path:
 
 
 def config_dir() -> Path:
-    """What every command begins with, its variants, and the studies' numbers."""
-    return beside_package("conf", "experiment")
+    """What every command begins with, and its variants."""
+    return beside_package("conf", "predict.yaml")
 
 
 def check_sweepable(name: str) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 from bandit_lab import _checks
 from bandit_lab._registry import Registry
 from bandit_lab.app.plugins import registries
+from bandit_lab.app.progress import Progress
 from bandit_lab.app.result import Result, Table
 from bandit_lab.app.settings.config import CheckSettings
-from bandit_lab.app.terminal.output import Progress
 from bandit_lab.grpo import Learner, NoCorrection, OwnLaw
 from bandit_lab.lab.check.result import FAIL, run_checks
 from bandit_lab.lab.check.subject import LEARNS, Subject, subject_of

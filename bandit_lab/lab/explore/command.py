@@ -5,18 +5,17 @@ import json
 import os
 import sys
 import webbrowser
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bandit_lab import _checks
 from bandit_lab._checks import one_of
 from bandit_lab.app.chunks import durable
-from bandit_lab.app.folder.store import create_folder, settings_in
-from bandit_lab.app.result import show
-from bandit_lab.app.runner import default_folder
+from bandit_lab.app.folder.store import RunFolder, settings_in
+from bandit_lab.app.progress import Progress, stopped_by_disk
+from bandit_lab.app.result import Result
 from bandit_lab.app.settings.config import ExploreSettings
-from bandit_lab.app.terminal.output import Progress, stopped_by_disk
 from bandit_lab.lab.explore.tables import INTERVALS, MODELS, measured, predicted, tables
 from bandit_lab.lab.predict import build
 
@@ -35,11 +34,10 @@ OF_SWEEP = ("bandit", "advantage", "estimator", "optimizer", "kl_weight", "group
 
 @dataclass(frozen=True)
 class _ExplorePlan:
-    """Checked settings, what a sweep has measured, and a file that can be written."""
+    """Checked settings, and what a sweep has measured."""
 
     settings: ExploreSettings
     rows: list[dict[str, Any]]
-    output: Path
 
 
 def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> _ExplorePlan:
@@ -58,30 +56,29 @@ def prepare(settings: ExploreSettings, explicit: frozenset[str]) -> _ExplorePlan
     _checks.require(inside, "refresh_interval", f"1 to {largest} on the page", settings.refresh_interval)
     build.check_scalars(predicted(settings))
     build.build_learner(predicted(settings), float(largest))
-    output = (Path(settings.run_dir) if settings.run_dir is not None else default_folder("explore")) / PAGE
+    return _ExplorePlan(settings, rows)
+
+
+def check_folder(plan: _ExplorePlan, folder: Path) -> None:
+    """Raise ValueError if the page cannot be written there, or somebody else's would be replaced."""
+    output = folder / PAGE
     free = not output.exists() or (output.is_file() and output.read_bytes().startswith(HEAD.encode()))
-    _checks.require(free, "run_dir", f"a folder without a {PAGE} of somebody else", str(output.parent))
-    return _ExplorePlan(settings, rows, output)
+    _checks.require(free, "run_dir", f"a folder without a {PAGE} of somebody else", str(folder))
 
 
-@dataclass(frozen=True, repr=False)
-class Map:
-    """The page: its `html`, and in `words` what is laid into it. A notebook shows it in a frame."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Map(Result):
+    """The page: its `html`, and what is laid into it. A notebook shows it in a frame."""
 
-    html: str
-    words: tuple[str, ...] = ()
-
-    def __repr__(self) -> str:
-        size = f"{len(self.html.encode()) / 1e6:.1f} MB of HTML, shown in a notebook"
-        return "\n".join([f"Stability map: {size}", *self.words])
+    html: str = ""
 
     def _repr_html_(self) -> str:
         page = html.escape(self.html, quote=True)
         return f'<iframe srcdoc="{page}" title="Stability map" style="width:100%;height:{FRAME}px;border:0"></iframe>'
 
 
-def build_map(plan: _ExplorePlan) -> Map:
-    """The page of a checked plan. Writes nothing."""
+def compute(plan: _ExplorePlan, progress: Progress) -> Map:
+    """The page of a checked plan."""
     settings = plan.settings
     start = {
         "model": settings.staleness["name"],
@@ -91,37 +88,27 @@ def build_map(plan: _ExplorePlan) -> Map:
     }
     names = [getattr(settings, key)["name"] for key in ("bandit", "advantage", "estimator", "optimizer")]
     words = f"{', '.join(names)}; KL weight {settings.kl_weight:g}, G = {settings.group_size}"
-    given = {"start": start, "words": words, "tables": tables(settings), "measured": plan.rows}
+    with progress.stage("thresholds and example runs"):
+        drawn = tables(settings)
+    given = {"start": start, "words": words, "tables": drawn, "measured": plan.rows}
     data = json.dumps(given, allow_nan=False).replace("<", "\\u003c")  # no name of a setting ends the script
     parts = Path(__file__).parent / "page"
     body = (parts / "index.html").read_text(encoding="utf-8")
     script = (parts / "map.js").read_text(encoding="utf-8")
     text = HEAD + body.replace("/*GIVEN*/", data).replace("/*SCRIPT*/", script)
     lines = (f"{len(plan.rows)} thresholds measured by the sweep {settings.paths[0]}",) if plan.rows else ()
-    return Map(text, lines)
+    return Map("Stability map", {"measured": plan.rows}, lines, html=text)
 
 
-def write(plan: _ExplorePlan, page: Map) -> bool:
-    """Write the page and show it, where that is wanted. Returns whether a browser opens it.
-
-    Raises:
-      Stopped: the file cannot be written.
-    """
-    with stopped_by_disk(plan.output):
-        create_folder(plan.output.parent)
-        durable.write_file(plan.output, page.html.encode())
-    return plan.settings.open and _show_in_browser(plan.output)
-
-
-def execute(plan: _ExplorePlan, folder: Any, progress: Progress) -> Path:
-    """Write the page and show it. Returns its path, the last line of stdout."""
-    with progress.stage("thresholds and example runs"):
-        page = build_map(plan)
-    shown = write(plan, page)
+def execute(plan: _ExplorePlan, folder: RunFolder, progress: Progress) -> Map:
+    """Write the page, and show it where that is wanted."""
+    page, output = compute(plan, progress), folder.path / PAGE
+    with stopped_by_disk(output):
+        durable.write_file(output, page.html.encode())
+    shown = plan.settings.open and _show_in_browser(output)
     size = f"{len(page.html.encode()) / 1e6:.1f} MB"
-    message = f"One page, {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."
-    show(message, *page.words)
-    return plan.output
+    message = f"{output}: {size}, no network needed; {'the browser opens it' if shown else 'open it in a browser'}."
+    return replace(page, shown=(message, *page.shown))
 
 
 def _show_in_browser(path: Path) -> bool:

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bandit_lab import _checks
+from bandit_lab.app.progress import Progress
 from bandit_lab.app.result import Result, Table, Value, eigenvalues
 from bandit_lab.app.settings.config import PredictSettings, value_of
 from bandit_lab.app.settings.names import FORMS
-from bandit_lab.app.terminal.output import Progress
 from bandit_lab.grpo import STALENESS, Hyper, Learner
 from bandit_lab.lab.predict import build, reduced
 from bandit_lab.lab.predict.fixed_point import NO_NOISE, LinearTheory, linearise

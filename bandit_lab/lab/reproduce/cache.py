@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bandit_lab.app.chunks import durable
+from bandit_lab.app.progress import stopped_by_disk
 from bandit_lab.app.result import plain
 from bandit_lab.app.settings.config import beside_package
-from bandit_lab.app.terminal.output import stopped_by_disk
 from bandit_lab.lab.reproduce.experiment import Loaded, Setting
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ import jax
 from bandit_lab import _checks
 from bandit_lab._checks import did_you_mean
 from bandit_lab.app.folder.store import CompileClock, RunFolder
+from bandit_lab.app.progress import Progress, ProgressCallback, Stopped, stopped_by_disk, tell
 from bandit_lab.app.result import Result, Table, number
 from bandit_lab.app.settings.config import ReproduceSettings
-from bandit_lab.app.terminal.output import Progress, ProgressCallback, Stopped, stopped_by_disk, tell
 from bandit_lab.lab.reproduce import claims, numbers, publish
 from bandit_lab.lab.reproduce.cache import MEASURED, Cache
 from bandit_lab.lab.reproduce.experiment import (
@@ -85,7 +85,7 @@ def compute(plan: _ReproducePlan, progress: Progress) -> Result:
 
 
 def execute(plan: _ReproducePlan, folder: RunFolder, progress: Progress) -> Result:
-    """Run the experiments, write the run folder, publish, print the claims.
+    """Run the experiments, write the run folder, publish.
 
     Where an experiment failed, everything else is written, but no manifest.
     """
@@ -105,7 +105,6 @@ def execute(plan: _ReproducePlan, folder: RunFolder, progress: Progress) -> Resu
             about = {name: one for name, one in asdict(settings).items() if name not in ("publish", "cache")}
             about |= {"seed": None, "precision": "as each experiment states"}
             folder.finish("reproduce", about, clock.split(time.perf_counter() - start), progress.seconds)
-    result.show()
     return result
 
 

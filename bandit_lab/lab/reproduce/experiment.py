@@ -1,4 +1,4 @@
-"""What an experiment is: one file in `experiments/`, one setting in `conf/experiment/`; found by name, nothing to edit.
+"""What an experiment is: one file in `experiments/`, its setting beside it; found by name, nothing to edit.
 
 For developers. `experiments/<id>.py` has a docstring whose first line is the question, and
 
@@ -19,7 +19,7 @@ of `bandit_lab.measure` and `bandit_lab.simulation`, `measure` nothing of `bandi
 neither. `load` refuses a file in which they do, also through helpers (see `source`). What several experiments share
 stands in a folder beside them: `from experiments.shared import ...`.
 
-`conf/experiment/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.
+`experiments/<id>.yaml` has the keys `common`, `draft` and `paper`; the setting is `common` and one of the others.
 """
 
 import ast
@@ -34,7 +34,7 @@ from unittest import SkipTest
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab.app.settings.config import beside_package, config_dir
+from bandit_lab.app.settings.config import beside_package
 from bandit_lab.lab.reproduce import source
 from bandit_lab.lab.reproduce.readings import farthest_from_one
 
@@ -251,12 +251,12 @@ def read_setting(identity: str, quality: str) -> Setting:
     """Setting of an experiment at a quality. Raises ValueError for unknown keys at the top of the file."""
     from omegaconf import OmegaConf
 
-    path = config_dir() / "experiment" / f"{identity}.yaml"
-    _checks.require(path.is_file(), "setting", f"conf/experiment/{identity}.yaml", f"no such file in {config_dir()}")
+    path = experiments_dir() / f"{identity}.yaml"
+    _checks.require(path.is_file(), "setting", f"experiments/{identity}.yaml", f"no such file in {path.parent}")
     parts: Any = OmegaConf.load(path)
     odd = sorted({str(key) for key in parts} - {"common", *QUALITIES})
     if odd:
-        raise ValueError(f"conf/experiment/{identity}.yaml: expected common, draft, paper, got {odd[0]!r}")
+        raise ValueError(f"experiments/{identity}.yaml: expected common, draft, paper, got {odd[0]!r}")
     merged = OmegaConf.merge(parts.get("common") or {}, parts.get(quality) or {}, {"quality": quality})
     values: Any = OmegaConf.to_container(merged, resolve=True)
     return _as_setting(values)

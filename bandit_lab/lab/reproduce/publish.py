@@ -101,7 +101,7 @@ def _index_text(content: dict[str, Any], experiments: dict[str, Experiment], fig
         "",
         "One file per figure holds all of it, in reading order: the question, the prediction written before the run",
         "with its reference, what predicts, what measures, what draws, and the claims with their tolerances. The",
-        "numbers of its setting are in `conf/experiment/<id>.yaml`. A new file here, with its YAML, is a new figure.",
+        "numbers of its setting are in `<id>.yaml` beside it. A new file here, with its YAML, is a new figure.",
         "Prediction and measurement are independent witnesses: a file in which one uses the other's code is refused.",
         f"All claims with their verdicts are in [claims.md]({_relative(figures / TABLE, here)}).",
         "",

@@ -14,13 +14,12 @@ from bandit_lab.app import engine
 from bandit_lab.app.chunks import ChunkStore, RunLock, hash_of
 from bandit_lab.app.folder import store
 from bandit_lab.app.folder.store import NOT_HASHED, RunFolder
-from bandit_lab.app.result import Result, plain, show
-from bandit_lab.app.terminal.output import Progress, bad_input, stopped_by_disk
+from bandit_lab.app.progress import Progress, bad_input, stopped_by_disk
+from bandit_lab.app.result import Result, plain
 from bandit_lab.lab.sweep import jobs
-from bandit_lab.lab.sweep.dataset import dataset, streams
 from bandit_lab.lab.sweep.jobs import Computed
 from bandit_lab.lab.sweep.plan import SweepPlan, prepare
-from bandit_lab.lab.sweep.report import figures_of, result_of
+from bandit_lab.lab.sweep.report import dataset, figures_of, result_of, streams
 from bandit_lab.measure import displaced
 from bandit_lab.simulation import UNIT, fast
 from bandit_lab.simulation.engine import WIDTH
@@ -62,7 +61,7 @@ def compute(plan: SweepPlan, progress: Progress) -> Result:
 
 
 def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | None:
-    """Run the sweep or what is left of it, print its tables, write the run folder.
+    """Run the sweep or what is left of it, write the run folder.
 
     Returns:
       What was found, `incomplete` where some chunks failed; None where nothing was left to do.
@@ -80,7 +79,6 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | 
         with stopped_by_disk(folder.path):
             if state == store.FINISHED:
                 chunks.remove()
-                show("finished already: nothing is left to do (overwrite=true computes it anew)")
                 return None
             with bad_input():
                 attempts = stack.enter_context(opened(plan.settings.plugins))
@@ -91,7 +89,6 @@ def execute(plan: SweepPlan, folder: RunFolder, progress: Progress) -> Result | 
             started = time.perf_counter()
             done = jobs.compute(plan, chunks, progress, attempts)
             result = _write(plan, folder, settings, progress, started, done)
-            result.show()
             if not done.chunks["failed"]:
                 chunks.remove()
     return _with_failures(result, done)

@@ -16,8 +16,8 @@ import numpy as np
 from bandit_lab import measure
 from bandit_lab.app.chunks import Attempts, ChunkStore, Report, Work, run_chunks
 from bandit_lab.app.folder.store import CompileClock, peak_memory_bytes
+from bandit_lab.app.progress import Progress
 from bandit_lab.app.result import Value
-from bandit_lab.app.terminal.output import Progress
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict.fixed_point import LinearTheory, linearise
 from bandit_lab.lab.sweep.plan import SweepPlan, axis

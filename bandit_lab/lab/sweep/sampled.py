@@ -47,6 +47,13 @@ Judge = Callable[[Summary, np.ndarray], np.ndarray]
 """(Summary of arrays [c, s], places of the cells [c]) -> outcome codes [c, s]."""
 FIELDS = tuple(name for name in Summary._fields if name != "finite")
 MEAN = "mean_of_"
+UNITS = dict.fromkeys(("tail_mean", "tail_std", "overshoot"), "reward")
+UNITS |= {"final_max_probability": "1", "tail_silent": "1"}
+OUTCOME: dict[str, Any] = {
+    "flag_values": [int(o) for o in Outcome],
+    "flag_meanings": " ".join(o.label for o in Outcome),
+    "units": "1",
+}
 
 
 def _take(cells: Hyper, index: Any) -> Hyper:

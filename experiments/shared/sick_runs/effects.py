@@ -1,4 +1,4 @@
-"""Sizes of the failures of a simulated run, read off its hidden state (`conf/benchmark/effects.yaml`)."""
+"""Sizes of the failures of a simulated run, read off its hidden state (`experiments/grading/effects.yaml`)."""
 
 from typing import Any
 

@@ -1,6 +1,7 @@
 """What is planted in each run: every number of its world, its training and its log, drawn from the ranges."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,12 +10,11 @@ from bandit_lab import _checks
 
 
 def load(name: str) -> dict[str, Any]:
-    """One file of `conf/benchmark` as plain values."""
+    """One file of `experiments/grading` as plain values."""
     from omegaconf import OmegaConf
 
-    from bandit_lab.app.settings.config import config_dir
-
-    loaded: Any = OmegaConf.to_container(OmegaConf.load(config_dir() / "benchmark" / f"{name}.yaml"), resolve=True)
+    folder = Path(__file__).parents[2] / "grading"
+    loaded: Any = OmegaConf.to_container(OmegaConf.load(folder / f"{name}.yaml"), resolve=True)
     return loaded
 
 

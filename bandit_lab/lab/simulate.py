@@ -11,8 +11,7 @@ from bandit_lab.app.settings.config import RunSettings, Settings, SimulationSett
 from bandit_lab.grpo import Hyper, Learner, Schedule
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.fixed_point import LinearTheory, linearise
-from bandit_lab.lab.sweep.dataset import OUTCOME, UNITS
-from bandit_lab.lab.sweep.sampled import classify, noise_scale
+from bandit_lab.lab.sweep.sampled import OUTCOME, UNITS, classify, noise_scale
 from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import Runs
 from bandit_lab.simulation.fast import DEFAULT_GENERATOR

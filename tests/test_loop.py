@@ -244,12 +244,26 @@ def test_one_stiffness_has_the_closed_forms(model, optimizer, convention):
         assert loop.onset.value == pytest.approx(
             theory.oscillation_onset(model, interval, momentum, convention), rel=1e-10
         )
+        assert loop.undelayed.value == pytest.approx(theory.exact("refresh", 1, momentum, convention).kappa, rel=1e-11)
         law, inertia, ahead = loop.optimizer.inertia
         assert law / interval == pytest.approx(theory.leading_order(interval, momentum, convention), rel=1e-12)
         expected = theory.oscillator(0.3, momentum, 1.0, interval, convention)
         assert (inertia / 0.3, law / 0.3 - interval + ahead) == pytest.approx(
             (expected.mass, expected.damping), rel=1e-12
         )
+
+
+@pytest.mark.parametrize("interval", [1, 2, 3, 8])
+def test_a_cycle_counts_the_turns_within_a_period(interval):
+    """As the theory counts them; a wholly fresh mode that changes sign at every step does so at every interval."""
+    for share in (0.9, 1.0):
+        parts = np.full((1, 1), share), np.full((1, 1), 1 - share)
+        loop, _ = loop_of(learner_of("refresh", "sgd"), *parts, 0.3, interval)
+        other, _ = theirs("refresh", "sgd", *parts, 0.3, interval)
+        for rate in (0.02, 0.3, 1.5, 2.4):
+            nearly(loop.cycle(rate), theory.period(other, rate, interval), 1e-9)
+    assert loop.cycle(0.02) is None
+    assert loop.cycle(2.4) == pytest.approx(2, rel=1e-9)
 
 
 @pytest.mark.parametrize("draws_made", [1, 4])

@@ -11,6 +11,7 @@ import written_logs
 from grpo_clinic import Monitor, diagnose, fit, read
 from grpo_clinic.compare import compare
 from grpo_clinic.fitting import SHAPES, fit_curve
+from grpo_clinic.readers.aliases import TABLE
 from pinned import check, moments
 
 N = 120
@@ -186,6 +187,12 @@ def test_a_fit_in_a_trainers_units(tmp_path):
     options = {"learning_rate": 1e-3, "momentum": 0.9, "refresh_interval": 4.0, "convert_to": "optimiser_step"}
     (one,) = fit(written("dips", tmp_path), **options)
     check("clinic", "fit", {"laws": fits(one.fit), "stiffness": one.reading, "status": one.status}, close=1e-4)
+
+
+def test_every_key_has_its_quantity_and_its_place_before_others():
+    roles = {one.role: [other for other in TABLE if other.role == one.role] for one in TABLE}
+    answer = {role: {f"{one.framework} {one.key}": i for i, one in enumerate(keys)} for role, keys in roles.items()}
+    check("clinic", "keys", answer)
 
 
 @pytest.mark.parametrize("name", ["BANDIT_LAB_LOGS", "BANDIT_LAB_LOG_FAULTS"])

@@ -110,7 +110,7 @@ def _kl_spike(case: Case, rule: Rule) -> Fact:
     errors=2.0,
     unit="share of the early entropy",
     formula="median(last tenth) / max(first three)",
-    source="limit chosen on simulated runs (conf/benchmark/training.yaml)",
+    source="limit chosen on simulated runs (experiments/grading/training.yaml)",
     proves="the policy has become nearly certain",
 )
 def _entropy_lost(case: Case, rule: Rule) -> Fact | Missing:

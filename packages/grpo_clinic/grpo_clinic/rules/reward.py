@@ -22,7 +22,7 @@ _QUICK, _HINTED = 0.25, 1.25
 _ROUNDING = 1e-9
 _EXPLAINED = 0.9
 """Share of the reward's changes from row to row that its parts make, where nothing else is in it."""
-_CHOSEN = "limits chosen on simulated runs (conf/benchmark/training.yaml)"
+_CHOSEN = "limits chosen on simulated runs (experiments/grading/training.yaml)"
 
 
 @register_rule(

@@ -112,7 +112,7 @@ def _worse(case: Case, rule: Rule) -> Fact | None:
     limit=2.25,
     unit="standard errors",
     formula="min(rise of the reward, shortfall of the held-out result), from the best window on",
-    source="limit chosen on simulated runs (conf/benchmark/training.yaml)",
+    source="limit chosen on simulated runs (experiments/grading/training.yaml)",
     proves="the reward went up and the held-out result did not follow",
 )
 def _does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:

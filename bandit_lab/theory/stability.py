@@ -141,7 +141,7 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
             places.append(min(set(range(len(values))) - set(places), key=lambda i: abs(values[i] - one)))
         expected = modes + (ahead - rate) * 0.5 * (slope + slopes[places])
         others = np.abs(np.delete(values, places) - expected[:, None])
-        clear = bool(np.all(np.abs(values[places] - expected)[:, None] < 0.02 * others))
+        clear = bool(np.all(np.abs(values[places] - expected)[:, None] < 0.002 * others))
         turned = values[places]
         rings = (np.abs(turned.imag) > _REAL * np.abs(turned)) | (turned.real < _GONE)
         if step > 1e-14 and (rings.any() or not clear):

@@ -5,9 +5,11 @@
 
 The first leaves out nothing by its cost, and writes the CPU seconds of every test, of its processes too. Of a statement
 (a function) that costs more than `MOST`, the cheapest cases stay that cost no more together. Every file keeps its
-cheapest statement, and those of `KEPT` stay: the shortest kill, interruption, run folder and witness of its kind.
+cheapest statement, and those of `KEPT` stay: the shortest kill, interruption, run folder and witness of its kind. Of
+every planted defect that a test has noticed (`defects.txt`, rows of `mutate.py`), the cheapest such test stays.
 """
 
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
@@ -60,19 +62,38 @@ def cheapest(cases: dict[str, float]) -> tuple[str, ...]:
     return tuple(cheap)
 
 
-def costly(seconds: dict[str, dict[str, float]]) -> dict[str, tuple[str, ...]]:
+def noticing(table: str) -> list[list[tuple[str, str]]]:
+    """(statement, case) of the tests that noticed a defect, a list a row."""
+    rows = [line.rstrip(" |").rpartition(" | ")[2] for line in table.splitlines() if line.startswith("| ")]
+    parted = [[one.partition("[") for one in re.split(r", (?=\S+::)", row) if "::" in one] for row in rows]
+    return [[(name.removeprefix("tests/"), case.removesuffix("]")) for name, _, case in row] for row in parted if row]
+
+
+def costly(
+    seconds: dict[str, dict[str, float]], defects: Iterable[list[tuple[str, str]]]
+) -> dict[str, tuple[str, ...]]:
     """Statements that cost too much, with the cases that stay."""
     files: dict[str, list[str]] = defaultdict(list)
     for name in sorted(seconds, key=lambda name: sum(seconds[name].values())):
         files[name.partition("::")[0]].append(name)
     stay = KEPT | {names[0] for names in files.values()}
-    return {
+    left_out = {
         name: cheapest(cases)
         for name, cases in sorted(seconds.items())
         if name not in stay and sum(cases.values()) > MOST
     }
+    for tests in defects:
+        costs_of = {(name, case): seconds[name][case] for name, case in tests if case in seconds.get(name, ())}
+        if costs_of and all(name in left_out and case not in left_out[name] for name, case in costs_of):
+            name, case = min(costs_of, key=costs_of.__getitem__)
+            if case:
+                left_out[name] = (*left_out[name], case)
+            else:
+                del left_out[name]
+    return left_out
 
 
 if __name__ == "__main__":
-    for statement, cases in costly(costs(Path(sys.argv[1]).read_text().splitlines())).items():
+    noticed = noticing((Path(__file__).parent / "defects.txt").read_text())
+    for statement, cases in costly(costs(Path(sys.argv[1]).read_text().splitlines()), noticed).items():
         print(statement, *(f"    {case}" for case in cases), sep="\n")

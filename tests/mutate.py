@@ -3,15 +3,18 @@
     make mutate ARGS="--sample 20 --areas theory loop --tests tests/theory tests/test_loop.py"
 
 First the map, in outputs/defects (remove it after a change of the code): every test file runs alone under coverage.py.
-Nothing compiled is kept between its tests, so that the lines of a test are all that it executes. What a fixture of the
-file executes counts for its first test, what a process of its own executes for none. Then defects, as many of every
-area, whose seed is the date. Each is planted in a copy of the tree. Tests of `make test` that execute the line run,
-cheapest first, for about `--seconds`; if all pass, those that `.ci/run` adds. A failure without a defect is none.
+Nothing compiled or cached is kept between its tests, so that the lines of a test are all that it executes. What a
+fixture of the file executes counts for its first test, what a process of its own executes for none. Then defects, as
+many of every area, whose seed is the date. Each is planted in a copy of the tree. Tests of `make test` that execute
+the line run, cheapest first, for about `--seconds`; if all pass, those that `.ci/run` adds. A failure without a defect
+is none. Rows go to `defects.txt`: of each, `costs.py` keeps the cheapest test for `make test`.
 """
 
 import argparse
 import ast
 import datetime
+import functools
+import gc
 import json
 import os
 import random
@@ -143,6 +146,9 @@ def record(file: str, answer: str) -> None:
         def pytest_runtest_logstart(self, nodeid):
             if "jax" in sys.modules:
                 sys.modules["jax"].clear_caches()
+            for one in gc.get_objects():
+                if isinstance(one, functools._lru_cache_wrapper) and one.__module__.startswith("bandit_lab"):
+                    one.cache_clear()
             measured.switch_context(nodeid)
 
         def pytest_runtest_logreport(self, report):
@@ -236,7 +242,7 @@ def main() -> None:
             tier, tests = noticed(tree, one, *recorded, asked.seconds)
             seen.append(tier)
             change = " -> ".join(" ".join(text.split())[:60] for text in (one.before, one.after))
-            names = ", ".join(sorted(name.rpartition("/")[2] for name in tests))
+            names = ", ".join(sorted(tests))
             print(f"| {tier} | {one.path}:{one.lines[0]} | `{change}` | {names} |", flush=True)
     by_test, by_all = (sum(tier in TIERS[:place] for tier in seen) for place in (1, 2))
     print(f"\n{len(seen)} defects: {by_test} noticed by {TIERS[0]}, {by_all} by {TIERS[1]}; ", end="")

@@ -91,7 +91,7 @@ def test_laws_and_counts_become_shares(tmp_path):
     cut = ages(law="truncated", mean=2.0, maximum=2).shares
     np.testing.assert_allclose(cut, np.array([1, 2 / 3, 4 / 9]) / (1 + 2 / 3 + 4 / 9))
     table, listed = tmp_path / "ages.csv", tmp_path / "ages.json"
-    table.write_text("age,count\n0,30\n2,10\n")
+    table.write_text("age,count\n0,10\n2,10\n0,20\n")  # an age of two runs, one behind the other
     listed.write_text("[30, 0, 10]")
     assert ages(counts=str(table)).shares == ages(counts=str(listed)).shares == (0.75, 0.0, 0.25)
     assert isinstance(ages(draws=4), DrawnAges)

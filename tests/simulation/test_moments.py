@@ -39,6 +39,14 @@ def test_ranges_of_seeds_give_the_bytes_of_one_call(trained, whole, cuts):
         assert joined.tobytes() == column.tobytes(), name
 
 
+def test_the_reference_path_draws_other_seeds_in_another_range(trained):
+    """The second range of one call's seeds, to the byte. Planted: every range draws the first seeds again."""
+    options = OPTIONS | {"path": "reference"}
+    both = run(trained, "sampled", cells([0.3], 0.5), seeds=UNIT + 20, **options)
+    second = run(trained, "sampled", cells([0.3], 0.5), seeds=20, first_seed=UNIT, **options)
+    assert second.summary.tail_mean.tobytes() == both.summary.tail_mean[:, UNIT:].tobytes()
+
+
 def test_a_unit_is_whole_blocks_and_counts_its_seeds(whole):
     assert all(UNIT % width.seeds == 0 for width in engine.WIDTH.values())
     assert whole.moments.seeds.tolist() == [UNIT, UNIT, 150]

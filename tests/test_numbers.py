@@ -175,8 +175,8 @@ SWEPT = many(
     {"staleness": AGES, "optimizer": "nesterov", "kl_weight": [0.5, 1.0]},
     {"optimizer": "adam", "refresh_interval": [1, 2], "learning_rate": {"start": 0.01, "stop": 1, "num": 4}},
     {"kl_weight": 0.0, "refresh_interval": [2, 3]},
+    {"dynamics": "sampled", "seeds": 24, "steps": 80, "staleness": "pipeline", "momentum": [0.0, 0.8]},
     slow=[
-        {"dynamics": "sampled", "seeds": 24, "steps": 80, "staleness": "pipeline", "momentum": [0.0, 0.8]},
         {"estimator": "uncorrected", "bandit": K3, "momentum": [0.0, 0.9], "refresh_interval": [1, 5]},
         {"advantage": "dr_grpo", "dynamics": "finite_group", "group_size": 6, "bandit": K3},
     ],

@@ -5,6 +5,7 @@ import pytest
 from settings import cells, learner
 
 from bandit_lab.bandits import two_arm
+from bandit_lab.lab.sweep.sampled import CEILING_SHARE, classify
 from bandit_lab.measure import classify_mean, classify_runs, find_fixed_point, sampled_boundary, share_of_lost
 from bandit_lab.measure.onset import fit_poles
 from bandit_lab.measure.outcome import Outcome
@@ -43,6 +44,18 @@ def test_a_cycle_about_the_fixed_point_is_not_settled():
     codes = classify_runs(summary, np.array([0.8]), np.array([0.88]), np.array([0.01]))
     assert codes[0].tolist() == [Outcome.OSCILLATING, Outcome.UNSTABLE, Outcome.UNDECIDED]
     assert lost(codes)[0] == pytest.approx(1 / 3)
+
+
+def test_a_sweeps_run_cycles_beyond_two_standard_deviations_or_near_the_vertex():
+    """A sweep holds the fluctuation to 2 scales, the mean to 4, both to half of the way to the best arm."""
+    std, mean = np.array([0.019, 0.021, 0.01, 0.01]), np.array([0.8, 0.8, 0.839, 0.841])
+    rest = np.full(4, 0.06), np.full(4, 0.9), np.zeros(4), np.full(4, True)
+    summary = Summary(*(x[None] for x in (mean, std, *rest)))
+    place = np.array([0.8]), np.array([0.88]), np.array([0.01])
+    far = [Outcome.OSCILLATING, Outcome.UNSTABLE, Outcome.OSCILLATING, Outcome.UNSTABLE]
+    assert classify(summary, *place, 1.0)[0].tolist() == far
+    near = 0.8 + 0.02 / CEILING_SHARE  # the ceiling is .02 above the fixed point
+    assert classify(summary, *place, near)[0].tolist() == [Outcome.OSCILLATING, *[Outcome.UNSTABLE] * 3]
 
 
 def test_mean_codes():

@@ -626,7 +626,7 @@ class Loop:
             if step > 1e-14 and (rings or not clear):
                 step /= 2
             elif rings:
-                return RateCrossing(ahead)
+                return RateCrossing(float(ahead))
             else:
                 rate, inside, step = ahead, following, min(2 * step or _LONGEST_STEP, _LONGEST_STEP)
         return RateCrossing(None, None, Reason.NO_RINGING)

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-MOST = 1.0
+MOST = 4.0
 """Seconds of a core per statement."""
 KEPT = frozenset(
     {

@@ -195,6 +195,13 @@ def test_every_key_has_its_quantity_and_its_place_before_others():
     check("clinic", "keys", answer)
 
 
+def test_a_fit_in_rollout_cycles_has_its_stiffness_in_optimiser_steps(tmp_path):
+    """Of a delay D in cycles of 4 steps: the interval is scaled as its value is."""
+    options = {"learning_rate": 1e-3, "momentum": 0.9, "refresh_interval": 4.0, "step_unit": "rollout_cycle"}
+    (one,) = fit(written("dips", tmp_path), **options)
+    assert one.reading.low < one.reading.stiffness < one.reading.high
+
+
 @pytest.mark.parametrize("name", ["BANDIT_LAB_LOGS", "BANDIT_LAB_LOG_FAULTS"])
 def test_readings_of_public_logs(name):
     if not os.environ.get(name):

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import written_logs as logs
+from grpo_clinic.logs.index import read_index
 from grpo_clinic.readers import limits, read, read_all
 from grpo_clinic.readers.which import near
 
@@ -100,6 +101,22 @@ def test_runs_of_one_file_are_kept_apart_and_chosen_by_name(tmp_path, write):
         read(path, run="lr")
     with pytest.raises(ValueError, match="there are"):
         read(path, run="absent")
+
+
+def test_a_shorter_run_of_a_wandb_export_ends_where_it_ends(tmp_path):
+    """Its blank cells are no rewards. Planted: they are kept as values that are not finite."""
+    rows = [f'"{s}","{0.1 * s}","{0.2 * s if s < 6 else ""}"' for s in range(12)]
+    (tmp_path / "x.csv").write_text("\n".join(['"Step","a - train/reward","b - train/reward"', *rows]))
+    long, short = read(tmp_path / "x.csv")
+    assert (len(long.reward), len(short.reward)) == (12, 6)
+    np.testing.assert_allclose(short.reward, 0.2 * np.arange(6))
+
+
+def test_a_table_of_runs_gives_their_settings(tmp_path):
+    (tmp_path / "index.csv").write_text("file,G,K_ref,learning_rate\na.csv,8 answers,4,1.5e-6 (peak)\nb.csv,,0,5E-5\n")
+    first, second = (entry.settings for entry in read_index(str(tmp_path / "index.csv")))
+    assert first == {"group_size": 8, "refresh_interval": 4, "learning_rate": 1.5e-6}
+    assert second == {"group_size": None, "refresh_interval": None, "learning_rate": 5e-5}
 
 
 def test_rows_that_share_a_step_are_averaged(tmp_path):

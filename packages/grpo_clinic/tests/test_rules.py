@@ -3,6 +3,7 @@
 Values are .15 of the limit to both sides of it, so that a limit that is off by a half fails here.
 """
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -273,6 +274,16 @@ def test_the_edge_of_constant_ages_is_where_the_map_loses_stability(age):
         return np.abs(linalg.eigvals(linalg.companion(np.concatenate(([1.0], -top))))).max()
 
     assert radius(0.99 * edge) < 1 < radius(1.01 * edge)
+
+
+def test_the_remark_on_ages_says_which_edge_is_whose(tmp_path):
+    """Mean age 2, largest 6: 1/2 and 2 sin(pi/26). Planted: the two ages swapped."""
+    keys = [f"training/off_policy/trajectory_staleness/{one}" for one in ("mean", "max")]
+    rows = [{"training/global_step": i, "critic/rewards/mean": 0.01 * i, keys[0]: 2.0, keys[1]: 6.0} for i in range(40)]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (curve,) = read(tmp_path / "x.jsonl")
+    remark = " ".join(report(Case(curve)).remarks)
+    assert "stable up to 0.5 by the mean age, 2, and 0.241 by the largest age, 6" in remark
 
 
 @pytest.mark.parametrize(

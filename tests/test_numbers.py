@@ -86,6 +86,8 @@ PREDICTED = many(
     {"momentum": 0.0, "refresh_interval": 64, "learning_rate": 0.2, "group_size": 4},
     {"stiffness": 0.3, "batch_reuse": True, "refresh_interval": 4},
     {"stiffness": 0.3, "staleness": "lag", "refresh_interval": 650},
+    {"bandit": "gaussian", "advantage": "median", "dynamics": "mean_field"},
+    {"bandit": "sequence", "estimator": "clipped", "refresh_interval": 3},
     slow=[
         {"optimizer": {"name": "adam", "options": {"eps": 0.1}}, "refresh_interval": 4},
         *({"optimizer": name, "dynamics": "finite_group"} for name in ("nadam", "amsgrad", "yogi", "adabelief")),

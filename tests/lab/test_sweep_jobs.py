@@ -42,6 +42,17 @@ def fake_run(learner, dynamics, cells, *, steps, seeds, first_seed, **options):
     return SimpleNamespace(summary=summary, moments=Moments(counts, mean, 2 * mean))
 
 
+def test_means_without_kept_runs_are_those_of_the_runs_that_stayed_finite():
+    """Planted: the mean over all runs."""
+    column = np.array([[1.0, np.nan, 4.0], [2.0, 3.0, 7.0]])
+    finite = np.array([[True, False, True], [True, True, False]])
+    summary = Summary(*(column,) * 5, finite)
+    arrays = sampled._outcome_arrays(summary, np.ones((2, 3), np.int8))
+    assert arrays["finite_runs"].tolist() == [[2], [2]]
+    for name in sampled.FIELDS:
+        np.testing.assert_allclose(arrays[sampled.MEAN + name], [[2.5], [2.5]])
+
+
 def test_a_diverged_run_is_an_outcome_but_a_mean_of_finite_runs_must_be_finite(monkeypatch):
     def run(*args, **options):
         runs = fake_run(*args, **options)

@@ -7,7 +7,7 @@ from settings import cells, learner
 from bandit_lab.bandits import two_arm
 from bandit_lab.lab.sweep.sampled import CEILING_SHARE, classify
 from bandit_lab.measure import classify_mean, classify_runs, find_fixed_point, sampled_boundary, share_of_lost
-from bandit_lab.measure.onset import fit_poles
+from bandit_lab.measure.onset import fit_poles, stiffest_mode
 from bandit_lab.measure.outcome import Outcome
 from bandit_lab.simulation import Summary, run
 
@@ -56,6 +56,16 @@ def test_a_sweeps_run_cycles_beyond_two_standard_deviations_or_near_the_vertex()
     assert classify(summary, *place, 1.0)[0].tolist() == far
     near = 0.8 + 0.02 / CEILING_SHARE  # the ceiling is .02 above the fixed point
     assert classify(summary, *place, near)[0].tolist() == [Outcome.OSCILLATING, *[Outcome.UNSTABLE] * 3]
+
+
+def test_the_projector_on_the_stiffest_mode_is_blind_to_the_others():
+    """A stiffness that is not symmetric. Planted: its right eigenvector in the place of the left one."""
+    matrix, basis = np.array([[2.0, 1.0], [0.3, 1.0]]), np.linalg.qr(np.arange(6.0).reshape(3, 2) ** 2)[0]
+    direction, projector = stiffest_mode(matrix, basis)
+    values, right = np.linalg.eig(matrix)
+    other = basis @ right[:, np.argmin(values)]
+    assert projector @ direction == pytest.approx(1)
+    assert projector @ other == pytest.approx(0, abs=1e-12)
 
 
 def test_mean_codes():

@@ -102,6 +102,7 @@ THEORY = {
                    + [at(theory.early_warning, LOOPS[0], 0.9, 3, NOISE, np.array([0.3, 0.9]))],
     "collapse": [at(theory.critical_collapse, np.array([1.0, 0.5, 0.2]), REFERENCE, 1.4),
                  at(theory.extinctions, np.array([1.0, 0.5, 0.2]), REFERENCE, 1.4),
+                 at(theory.extinctions, np.array([0.1, 0.4, 0.6, 0.9]), np.array([0.2, 0.2, 0.3, 0.3]), 1.5),
                  at(theory.collapse_asymptote, np.array([1.0, 0.5, 0.2]), REFERENCE, 1.4),
                  at(theory.sequence_choices, 2, 2)],
     "sampler": [at(lambda law, beta: (one := SampledTwoArms(BinarySignal(LAW, (0.9, 0.2)), law),

@@ -7,7 +7,7 @@ import pytest
 import written_logs as logs
 from grpo_clinic.logs.index import read_index
 from grpo_clinic.readers import limits, read, read_all
-from grpo_clinic.readers.which import near
+from grpo_clinic.readers.which import match_key, near
 
 
 def one(path, **options):
@@ -117,6 +117,18 @@ def test_a_table_of_runs_gives_their_settings(tmp_path):
     first, second = (entry.settings for entry in read_index(str(tmp_path / "index.csv")))
     assert first == {"group_size": 8, "refresh_interval": 4, "learning_rate": 1.5e-6}
     assert second == {"group_size": None, "refresh_interval": None, "learning_rate": 5e-5}
+
+
+def test_rows_without_a_step_are_numbered_without_those_of_evaluations(tmp_path):
+    rows = [{"reward": 0.1 * i, "loss": 0.5} if i % 3 else {"eval_reward": 0.4} for i in range(1, 13)]
+    (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    np.testing.assert_allclose(one(tmp_path / "x.jsonl").step, np.arange(1, 9))
+
+
+def test_a_key_is_named_by_its_last_part_not_by_a_part_of_a_word():
+    keys = ["reward_std", "train/reward", "eval_reward"]
+    assert match_key("reward", keys) == "train/reward"
+    assert match_key("reward", ["reward_std", "eval_reward"]) is None
 
 
 def test_rows_that_share_a_step_are_averaged(tmp_path):

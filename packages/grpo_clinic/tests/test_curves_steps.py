@@ -1,5 +1,7 @@
 """The step of console rows, staircases, and what one column becomes."""
 
+import re
+
 import numpy as np
 import pytest
 import written_logs as logs
@@ -48,6 +50,15 @@ def test_of_a_run_that_warmed_up_for_long_only_the_decay_tells_the_end(tmp_path)
     (curve,) = read(tmp_path / "x.log")
     np.testing.assert_array_equal(curve.step, step)
     assert "200 steps in all: one row per 5" in " ".join(curve.notes)
+
+
+def test_a_damaged_row_counts_for_the_interval(tmp_path):
+    """Ten rows in 100 steps, the fifth cut off: one row per 10 steps still."""
+    console(tmp_path / "x.log", 1e-5 * (1 + np.cos(np.pi * np.arange(10) / 100)) / 2, 10, 100)
+    (tmp_path / "x.log").write_text(re.sub(r"('reward': 0\.04).*", r"\1", (tmp_path / "x.log").read_text()))
+    (curve,) = read(tmp_path / "x.log")
+    np.testing.assert_array_equal(np.diff(curve.step), 10)
+    assert curve.reward.size == 9
 
 
 @pytest.mark.parametrize(("total", "shown", "interval"), [(1875, 1875, 20), (1000, 470, 10)])

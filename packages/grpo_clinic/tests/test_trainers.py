@@ -85,6 +85,11 @@ def test_references_of_hydra(tmp_path):
     assert understood(tmp_path, unknown).interval == 12
 
 
+def test_a_batch_that_is_no_multiple_of_the_minibatch_has_one_step_more(tmp_path):
+    text = VERL.replace("ppo_mini_batch_size: 128", "ppo_mini_batch_size: 200")
+    assert understood(tmp_path, text).interval == 2 * 3  # two epochs of 512 in 200s
+
+
 def test_folders_and_what_is_not_there(tmp_path):
     (tmp_path / "run" / ".hydra").mkdir(parents=True)
     (tmp_path / "run" / ".hydra" / "config.yaml").write_text(VERL)

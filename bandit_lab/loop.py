@@ -48,7 +48,8 @@ _SPLIT = 1e-12  # what the parts of a stiffness may miss of common eigenvectors
 _LINEAR = 1e-9  # relative; up to which an optimiser is linear
 _PER_DECADE = 48  # points of a scan
 _MOST_ANGLES = 2**20
-_LONGEST_STEP = 0.25  # of a learning rate, along which multipliers are followed
+_LONGEST_STEP = 0.05  # of a learning rate, along which multipliers are followed
+_NEAR_ONE = 0.05  # up to which they are told apart at a step of any length
 _GONE = 1e-13  # a multiplier that has fallen to 0
 
 
@@ -627,7 +628,8 @@ class Loop:
             elif rings:
                 return RateCrossing(float(ahead))
             else:
-                rate, inside, step = ahead, following, min(2 * step or _LONGEST_STEP, _LONGEST_STEP)
+                longest = 1.0 if np.all(np.abs(1 - slow) < _NEAR_ONE) else _LONGEST_STEP
+                rate, inside, step = ahead, following, min(2 * step or longest, longest)
         return RateCrossing(None, None, Reason.NO_RINGING)
 
     @property

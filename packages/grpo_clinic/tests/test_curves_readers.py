@@ -110,6 +110,8 @@ def test_a_shorter_run_of_a_wandb_export_ends_where_it_ends(tmp_path):
     long, short = read(tmp_path / "x.csv")
     assert (len(long.reward), len(short.reward)) == (12, 6)
     np.testing.assert_allclose(short.reward, 0.2 * np.arange(6))
+    assert short.nonfinite_steps.size == 0
+    assert not any("left out" in note for note in short.notes)
 
 
 def test_a_table_of_runs_gives_their_settings(tmp_path):

@@ -1,14 +1,17 @@
 """Fixed point and stiffness by every route: simulation's three, and the theory's closed form."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from settings import STUDY_SETTINGS, learner, thinned
 
 from bandit_lab import theory
-from bandit_lab.bandits import k_arm, two_arm
+from bandit_lab.bandits import BANDITS, k_arm, two_arm
 from bandit_lab.grpo import ESTIMATORS
 from bandit_lab.measure import critical_kl_weight, find_fixed_point, measure_stiffness
-from bandit_lab.measure.stiffness import spectrum
+from bandit_lab.measure.stiffness import potential, spectrum
+from bandit_lab.simulation import drift_of
 from bandit_lab.theory import (
     BinarySignal,
     GroupLaw,
@@ -81,6 +84,16 @@ def test_arms_that_are_next_to_impossible_still_have_a_place(rewards, reference,
     weight = np.exp(np.array(reference) + np.array(rewards) / kl_weight)
     assert point.exists
     np.testing.assert_allclose(point.policy[0], weight / weight.sum(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("estimator", ["clipped", "cispo", "frozen"])
+def test_of_sequences_the_gradient_of_the_potential_is_the_mean_update(estimator):
+    """Estimators of tokens weigh every answer by 1 over its length. Planted: they weigh it by 1."""
+    subject = learner("grpo", BANDITS.build("sequence", {}), estimator=ESTIMATORS[estimator]())
+    theta = subject.bandit.initial_parameters + 0.1 * jnp.cos(jnp.arange(subject.bandit.initial_parameters.size))
+    value, drift = potential(subject, "mean_field", theta), drift_of(subject, "mean_field")
+    expected = drift(theta, theta, jnp.asarray(0.3))
+    np.testing.assert_allclose(jax.grad(value)(theta, jnp.asarray(0.3)), expected, rtol=0, atol=1e-9)
 
 
 def test_std_over_several_reward_values_has_no_potential_and_says_so():

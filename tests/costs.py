@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-MOST = 4.0
+MOST = 2.5
 """Seconds of a core per statement."""
 KEPT = frozenset(
     {

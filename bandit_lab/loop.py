@@ -612,6 +612,7 @@ class Loop:
         """The first learning rate at which a multiplier that begins at 1, one a mode, is complex or negative.
 
         Their common subspace is followed, in steps that are halved where it is not clear which one goes on as which.
+        A window of ringing that is narrower than `_LONGEST_STEP` can be missed.
         """
         if self.size > LARGEST_MAP:
             return RateCrossing(None, None, Reason.TOO_LARGE)

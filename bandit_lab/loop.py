@@ -533,10 +533,9 @@ class Loop:
         rate, multiplier = crossing
         return RateCrossing(rate, _kind_of(multiplier)) if rate else RateCrossing(0.0, None, Reason.REPELS)
 
-    def _inverse(self, z: np.ndarray, aged: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
-        """1/eta [...] at a multiplier z [...] of one mode. less: z - 1, where it is known to more digits."""
-        factor = self.optimizer.transfer(z) / (z - 1 if less is None else less)
-        return np.asarray(factor * (self.fresh[0, 0] + aged * self.stale[0, 0]))
+    def _inverse(self, z: np.ndarray, aged: np.ndarray) -> np.ndarray:
+        """1/eta [...] at a multiplier z [...] of one mode."""
+        return np.asarray(self.optimizer.transfer(z) / (z - 1) * (self.fresh[0, 0] + aged * self.stale[0, 0]))
 
     def _aged(self, z: np.ndarray) -> np.ndarray:
         """Q [...] at points z [...]."""
@@ -605,7 +604,8 @@ class Loop:
                 return np.where(np.pad(beyond, ((1, 0), (0, 0))), np.nan, np.where(rate < 0, np.inf, rate))
 
         gaps = np.unique(np.concatenate([np.geomspace(1e-12, 1e-2, 600), np.linspace(0, 1, 1201)[1:-1], [1 - 1e-15]]))
-        least = np.nanmin([np.inf, *(_peak(rates, gaps, mode) for mode in range(len(self.fresh)))])
+        every = rates(gaps)
+        least = np.nanmin([np.inf, *(_peak(rates, gaps, every, mode) for mode in range(len(self.fresh)))])
         return RateCrossing(float(least)) if least <= self._grid[-1] else RateCrossing(None, None, Reason.NO_RINGING)
 
     def _ringing(self) -> RateCrossing:
@@ -743,13 +743,12 @@ def _begun_at_one(matrix: np.ndarray, modes: int, inside: np.ndarray | None) -> 
     return values[(shares >= last) | (shares > 0.2)], span @ np.linalg.lstsq(dual @ span, dual)[0], clear
 
 
-def _peak(rates: Callable[[np.ndarray], np.ndarray], gaps: np.ndarray, mode: int) -> float:
-    """The first maximum of a mode's rates [G, R] along the gaps, or the value at their end."""
+def _peak(rates: Callable[[np.ndarray], np.ndarray], gaps: np.ndarray, every: np.ndarray, mode: int) -> float:
+    """The first maximum of a mode's rates `every` [G, R] along the gaps, or the value at their end."""
     with np.errstate(invalid="ignore"):
-        every = rates(gaps)[:, mode]
-        falls = np.flatnonzero(np.diff(every) < 0)
+        falls = np.flatnonzero(np.diff(every[:, mode]) < 0)
     if not len(falls):
-        return float(every[-1])
+        return float(every[-1, mode])
     low, high = gaps[max(falls[0] - 1, 0)], gaps[falls[0] + 1]
     for _ in range(8):  # around the maximum again and again: its place has half the digits of its height
         inner = np.linspace(low, high, 41)

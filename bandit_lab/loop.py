@@ -44,6 +44,7 @@ SEARCHED, COUNTED = 1024, 128
 LARGEST_MAP = 600
 """Size of a period's map from which on its eigenvalues take seconds."""
 _REAL = 1e-8  # imaginary part of a multiplier over its modulus that is rounding
+_FELT = 1e-15  # of a stiffness, up to which it is rounding
 _SPLIT = 1e-12  # what the parts of a stiffness may miss of common eigenvectors
 _LINEAR = 1e-9  # relative; up to which an optimiser is linear
 _PER_DECADE = 48  # points of a scan
@@ -431,7 +432,17 @@ class Loop:
     @property
     def size(self) -> int:
         """Of the period's map of all coordinates together."""
-        return len(self.fresh) * (len(self.optimizer.unit) + self.rule.memory)
+        return len(self.fresh) * len(self.optimizer.unit) + len(self._felt[1]) * self.rule.memory
+
+    @cached_property
+    def _felt(self) -> tuple[np.ndarray, np.ndarray]:
+        """Factors [R, Q] and [Q, R] of the stale stiffness: only that part of an old policy is felt, and remembered.
+
+        What is remembered and not felt would be multipliers of 0, which one that falls to 0 cannot be told from.
+        """
+        left, sizes, right = np.linalg.svd(self.stale)
+        felt = sizes > _FELT * max(np.linalg.norm(self.fresh, 2), sizes[0])
+        return left[:, felt] * sizes[felt], right[felt]
 
     @property
     def _repeats(self) -> bool:
@@ -450,19 +461,20 @@ class Loop:
 
     def _step(self, one: np.ndarray, optimizer: np.ndarray) -> np.ndarray:
         """Maps [E, n, n] of (x, m, s) in one step, by the rule's matrix at it and the optimiser's [E, 1 + M, 1 + M]."""
-        r, memory, stored = len(self.fresh), optimizer.shape[1] - 1, len(one) - 1
-        eye, n, split = np.eye(r), (1 + memory + stored) * r, (1 + memory) * r
+        r, memory, (gain, felt) = len(self.fresh), optimizer.shape[1] - 1, self._felt
+        eye, split = np.eye(r), (1 + memory) * r
+        n = split + (len(one) - 1) * len(felt)
         loss = np.zeros((r, n), np.result_type(self.fresh, self.stale))
         loss[:, :r] = self.fresh + one[0, 0] * self.stale
-        loss[:, split:] = np.kron(one[:1, 1:], self.stale)
+        loss[:, split:] = np.kron(one[:1, 1:], gain)
         full = np.zeros((len(optimizer), n, n), loss.dtype)
         full[:, :split] = np.einsum("ea,rn->earn", optimizer[:, :, 0], loss).reshape(-1, split, n)
         full[:, :split, r:split] += np.einsum("eij,rs->eirjs", optimizer[:, :, 1:], eye).reshape(
             len(optimizer), split, memory * r
         )
         full[:, :r, :r] += eye
-        full[:, split:, :r] = np.kron(one[1:, :1], eye)
-        full[:, split:, split:] = np.kron(one[1:, 1:], eye)
+        full[:, split:, :r] = np.kron(one[1:, :1], felt)
+        full[:, split:, split:] = np.kron(one[1:, 1:], np.eye(len(felt)))
         return full
 
     def maps(self, rates: np.ndarray) -> np.ndarray:
@@ -626,7 +638,7 @@ class Loop:
             rings = bool(np.any((np.abs(slow.imag) > _REAL * np.abs(slow)) | (slow.real < _GONE)))
             if step > 1e-14 and (rings or not clear):
                 step /= 2
-            elif rings:
+            elif rings or not clear:  # where two meet, neither goes on
                 return RateCrossing(float(ahead))
             else:
                 longest = 1.0 if np.all(np.abs(1 - slow) < _NEAR_ONE) else _LONGEST_STEP

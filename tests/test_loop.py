@@ -307,6 +307,18 @@ class Late(Lag):
         return super().behaviour(state, theta, step, jnp.minimum(age, 2 * interval), key)
 
 
+def test_an_onset_where_the_stale_stiffness_is_singular():
+    """One step old, no momentum: x' = x - eta (F x + S y), y' = x. A multiplier falls to 0, where others always are, at
+    1/eta an eigenvalue of F on what S does not feel. Before, no step was short enough to tell it from those.
+    """
+    fresh, felt = np.array([[0.36, 0.05, 0.04], [0.05, 0.34, 0.01], [0.04, 0.01, 0.40]]), np.array([[0.02, 0.03, 0.05]])
+    loop, _ = loop_of(learner_of("pipeline", "sgd", 1), fresh, -felt.T @ felt, 0.0, 1)
+    unfelt = np.linalg.svd(felt)[2][1:]
+    assert loop.onset.value == pytest.approx(1 / np.linalg.eigvalsh(unfelt @ fresh @ unfelt.T)[-1], rel=1e-10)
+    theirs = theory.first_oscillating_learning_rate(theory.LinearLoop(fresh, -felt.T @ felt, 0.0, "pipeline"), 1)
+    assert theirs.value == pytest.approx(loop.onset.value, rel=1e-6)
+
+
 def test_a_rule_of_ones_own_has_threshold_onset_and_spread():
     """The map over a block of 4 from the definition: ages 4, 5, 2, 3."""
     subject = Learner(two_arm(), staleness=Late(), optimizer=Optimizer("sgd"))

@@ -61,7 +61,9 @@ def moments(values: np.ndarray) -> dict[str, Any]:
         finite = np.isfinite(line)
         line = np.where(finite, line, 0.0)
         weights = np.cos(np.arange(line.size))
-        answer |= {f"{name}finite": int(finite.sum()), f"{name}mean": line.mean(), f"{name}square": (line**2).mean()}
+        with np.errstate(over="ignore"):
+            square = (line**2).mean()
+        answer |= {f"{name}finite": int(finite.sum()), f"{name}mean": line.mean(), f"{name}square": square}
         answer[f"{name}weighed"] = (weights * line).mean()
     return answer
 

@@ -1,0 +1,145 @@
+"""Numbers of settings that were drawn, so that no choice of ours leaves a combination out: see `pinned`.
+
+A setting is the one of its number (a seed). Where it is refused, the key that the line names is what stays.
+"""
+
+import random
+
+import pytest
+from by_hand_settings import REGISTRIES, VARIED
+from pinned import check
+
+import bandit_lab as bl
+from bandit_lab import measure
+from bandit_lab.bandits import BANDITS
+from bandit_lab.grpo import Hyper, Learner, Optimizer
+
+POINT = [
+    {"name": "two_arm", "rewards": [0.7, 0.2], "reference_logits": [0.2, -0.1], "initial_logits": [0.5, 0.1]},
+    {"name": "two_arm", "rewards": [1.0, 0.25], "kind": "fixed"},
+    {"name": "k_arm", "rewards": [0.85, 0.5, 0.2], "reference_logits": [0.0, 0.3, -0.2]},
+    {"name": "k_arm", "rewards": [1.3, 0.2, -0.4], "kind": "fixed", "initial_logits": [0.4, 0.0, -0.3]},
+    {"name": "k_arm", "rewards": [0.85, 0.7, 0.45, 0.3], "reference_logits": [0.3, -0.2, 0.1, 0.4]},
+    {"name": "gaussian", "rewards": [0.9, 0.4, 0.1], "stds": [0.3, 0.1, 0.5], "initial_logits": [0.2, 0.0, -0.1]},
+    {"name": "noisy_verifier", "rewards": [0.9, 0.4, 0.2], "true_positive": 0.9, "false_positive": 0.2},
+    {"name": "proxy", "kind": "fixed", "initial_logits": [0.2, 0.0, -0.1]},
+    {"name": "modes", "rewards": [0.9, 0.8, 0.1], "sizes": [1, 2, 3], "spread": 0.4},
+    {"name": "sequence", "length": 2},
+    {"name": "contextual", "contexts": 2, "arms": 3, "seed": 3},
+]
+OTHERS = {
+    "advantage": ("grpo", "dr_grpo", "rloo", "dapo", "batch_std", "median", "none", "sign", "tempered"),
+    "estimator": ("frozen", "uncorrected", "ratio", "clipped", "clip_higher", "cispo", "gspo", "tpo"),
+    "staleness": ("refresh", "lag", "pipeline", "ages"),
+    "optimizer": ("sgd", "sgd_ema", "nesterov", "adam", "adamw"),
+    "kl_estimator": ("exact", "k3"),
+    "sampler": ("exact", "temperature", "top_p", "top_k", "logit_noise", "rounding"),
+    "correction": ("none", "importance", "tis", "icepop"),
+}
+AGES = [{"weights": [0.5, 0.2, 0.3]}, {"law": "poisson", "mean": 1.5}, {"weights": [0.2, 0.0, 0.8], "draws": 2}]
+"""Names are listed: a variant that is new must not change what is drawn."""
+
+
+def drawn(seed):
+    """A setting: about half of the rules are those by default, of the others half have other options."""
+    draw = random.Random(seed)
+    setting = {"bandit": draw.choice(POINT[:5] if draw.random() < 0.5 else POINT)}
+    chance = 0.35 if draw.random() < 0.8 else 1.0
+    for kind, names in OTHERS.items():
+        name = draw.choice(names) if draw.random() < chance else names[0]
+        options = VARIED[kind].get(name, {}) if kind in VARIED and draw.random() < 0.5 else {}
+        options = draw.choice(AGES) if name == "ages" else options
+        options = {key: one for key, one in options.items() if key not in ("noise", "b1")}  # three arms; momentum
+        setting[kind] = {"name": name, **({"options": options} if kind == "optimizer" and options else options)}
+    return setting | {
+        "refresh_interval": draw.choice([1, 2, 3, 5, 8]),
+        "momentum": draw.choice([0.0, 0.5, 0.9]),
+        "learning_rate": round(draw.choice([0.1, 0.3, 1.0]) * (1 + draw.random()), 3),
+        "kl_weight": draw.choice([0.0, 0.4, 0.8, 1.5, 1.5]),
+        "entropy_weight": draw.choice([0.0, 0.0, 0.0, 0.1]),
+        "group_size": draw.choice([2, 3, 4, 6, 16]),
+        "prompts": draw.choice([1, 1, 1, 2]),
+        "batch_reuse": draw.random() < 0.2,
+    }
+
+
+def answer_of(function, **settings):
+    """What it answers, or the key of the line that refuses it."""
+    try:
+        return function(**settings)
+    except ValueError as error:
+        return {"refused": str(error).partition(":")[0][:50].lower()}
+
+
+def cases(count, long=()):
+    """Their numbers, without those that take seven seconds and more."""
+    return [seed for seed in range(count) if seed not in long]
+
+
+@pytest.mark.parametrize("seed", cases(120, (18, 65, 85)))
+def test_predictions(seed):
+    setting = drawn(seed) | {"dynamics": random.Random(seed).choice(["sampled", "finite_group", "mean_field"])}
+    answer = answer_of(bl.predict, **setting)
+    check("drawn_predict", f"{seed}", answer if isinstance(answer, dict) else answer.to_dict())
+
+
+@pytest.mark.parametrize("seed", cases(90, (77, 84)))
+def test_runs(seed):
+    draw = random.Random(seed)
+    setting = drawn(1000 + seed) | {
+        "dynamics": draw.choice(["sampled", "sampled", "sampled", "finite_group", "mean_field"]),
+        "path": draw.choice(["auto", "auto", "reference"]),
+        "rng": draw.choice(["hash", "threefry"]),
+        "curves": draw.random() < 0.2,
+    }
+    shape = {"steps": 13, "seeds": 7, "seed": seed, "precision": "float64"}
+    check("drawn_simulate", f"{seed}", answer_of(bl.simulate, **setting, **shape))
+
+
+@pytest.mark.parametrize("seed", cases(24, (4, 13, 21)))
+def test_sweeps(seed):
+    draw = random.Random(seed)
+    setting = drawn(2000 + seed) | {"dynamics": draw.choice(["sampled", "finite_group", "mean_field"])}
+    axes = {"refresh_interval": [1, 4], "learning_rate": {"start": 0.2, "stop": 20, "num": 5}}
+    axes |= draw.choice([{}, {"momentum": [0.0, 0.7]}, {"kl_weight": [0.5, 1.0]}])
+    fixed = {key: value for key, value in setting.items() if key not in axes}
+    answer = answer_of(bl.sweep, sweep=axes, seeds=8, steps=20, quiet=True, **fixed)
+    if not isinstance(answer, dict):
+        timed = ("throughput", "chunks")
+        answer = {"data": answer.data} | {key: one for key, one in answer.to_dict().items() if key not in timed}
+    check("drawn_sweep", f"{seed}", answer, close=1e-5)
+
+
+MEASURED = ("group_size", "prompts", "entropy_weight")
+
+
+def learner_of(setting):
+    """Its rules as objects."""
+    rules = {kind: dict(setting[kind]) for kind in ("bandit", *OTHERS)}
+    named = {kind: (one.pop("name"), one) for kind, one in rules.items()}
+    built = {kind: REGISTRIES[kind].build(*named[kind]) for kind in OTHERS if kind != "optimizer"}
+    name, options = named["optimizer"]
+    built["optimizer"] = Optimizer(name, tuple(options.get("options", {}).items()))
+    horizon = built["staleness"].horizon_for(setting["refresh_interval"])
+    return Learner(BANDITS.build(*named["bandit"]), horizon=horizon, **built, **{key: setting[key] for key in MEASURED})
+
+
+def measured(setting, dynamics):
+    """Everything that measure says of one setting."""
+    learner, weight = learner_of(setting), setting["kl_weight"]
+    hyper = Hyper(*(setting[key] for key in Hyper._fields))
+    point = measure.find_fixed_point(learner, dynamics, weight)
+    answer = [point, measure.critical_kl_weight(learner, dynamics, max(weight, 0.4))]
+    if point.exists:
+        answer += [measure.measure_stiffness(learner, dynamics, weight, point)]
+    answer += [measure.floquet(learner, dynamics, hyper, count=20)]
+    return answer
+
+
+@pytest.mark.parametrize("seed", cases(50))
+def test_measurements(seed):
+    """Not of samplers that cut: a mean update that jumps takes long."""
+    dynamics, setting = random.Random(seed).choice(["mean_field", "finite_group"]), drawn(3000 + seed)
+    if setting["sampler"]["name"] in ("top_p", "top_k", "rounding"):
+        setting["sampler"] = {"name": "exact"}
+    check("drawn_measure", f"{seed}", answer_of(measured, setting=setting, dynamics=dynamics), close=1e-5)

@@ -49,7 +49,7 @@ def test_chunks_are_neighbouring_cells_and_small(shape):
         assert np.prod(chunk) > CHUNK / 2
 
 
-@pytest.mark.parametrize("shape", [(3, 1, 4, 5), (2, 3, 33_000), (2, 7, 10_000)])
+@pytest.mark.parametrize("shape", [(3, 1, 4, 5), (2, 3, 33_000), (2, 7, 10_000), (2, 70_000)])
 def test_streams_come_back_as_they_were(tmp_path, shape):
     calls: list = []
     source, values = stream(shape, calls)

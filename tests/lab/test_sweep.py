@@ -17,6 +17,7 @@ from bandit_lab.app.result import Table
 from bandit_lab.bandits import k_arm
 from bandit_lab.grpo import Estimator
 from bandit_lab.lab.predict.fixed_point import linearise
+from bandit_lab.lab.sweep.jobs import _stable_again
 from bandit_lab.measure.outcome import Outcome
 
 SMALL = ["sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=16", "momentum=0.5", "quiet=true"]
@@ -192,6 +193,7 @@ def test_windows_beyond_the_threshold_are_named():
 
         for low, high in windows[n]:
             assert exact["exact"] < low < high
+            assert _stable_again(loop, exact["exact"], rates[rates < high])[-1] == [low, rates[rates < high][-1]]
             assert radius(low * (1 - 1e-6)) > 1 > radius(low * (1 + 1e-6))
             assert radius(high * (1 - 1e-6)) < 1 < radius(high * (1 + 1e-6))
             middle = cells(np.sqrt(low * high), 0.9, n)

@@ -8,6 +8,7 @@ notices a change where they have no case. Who changes a number on purpose writes
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ WORDS = {"name", "unit", "status", "meaning", "reason", "convention"}
 
 
 def flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
-    """Every number and name of an answer with its place; sentences are left out, of a long array its moments stay."""
+    """Every number and name of an answer with its place; of a sentence its numbers, of a long array its moments."""
     if hasattr(value, "data_vars"):
         value = {name: array.values for name, array in value.variables.items()}
     if is_dataclass(value) and not isinstance(value, type):
@@ -50,6 +51,8 @@ def flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
         yield at, float(value)
     elif value is None or (isinstance(value, str) and len(value) <= LONGEST_WORD and not value[:1].isupper()):
         yield at, value
+    elif isinstance(value, str):
+        yield at, " ".join(re.findall(r"\d[\d.]*(?:e[-+]?\d+)?", value))
 
 
 def moments(values: np.ndarray) -> dict[str, Any]:

@@ -5,9 +5,11 @@ A setting is the one of its number (a seed). Where it is refused, the key that t
 
 import random
 
+import numpy as np
 import pytest
 from by_hand_settings import REGISTRIES, VARIED
 from pinned import check
+from test_numbers import whole
 
 import bandit_lab as bl
 from bandit_lab import measure
@@ -80,7 +82,7 @@ def cases(count, long=()):
 def test_predictions(seed):
     setting = drawn(seed) | {"dynamics": random.Random(seed).choice(["sampled", "finite_group", "mean_field"])}
     answer = answer_of(bl.predict, **setting)
-    check("drawn_predict", f"{seed}", answer if isinstance(answer, dict) else answer.to_dict())
+    check("drawn_predict", f"{seed}", answer if isinstance(answer, dict) else whole(answer))
 
 
 @pytest.mark.parametrize("seed", cases(90, (77, 84)))
@@ -103,10 +105,8 @@ def test_sweeps(seed):
     axes = {"refresh_interval": [1, 4], "learning_rate": {"start": 0.2, "stop": 20, "num": 5}}
     axes |= draw.choice([{}, {"momentum": [0.0, 0.7]}, {"kl_weight": [0.5, 1.0]}])
     fixed = {key: value for key, value in setting.items() if key not in axes}
-    answer = answer_of(bl.sweep, sweep=axes, seeds=8, steps=20, quiet=True, **fixed)
-    if not isinstance(answer, dict):
-        timed = ("throughput", "chunks")
-        answer = {"data": answer.data} | {key: one for key, one in answer.to_dict().items() if key not in timed}
+    answer = answer_of(bl.sweep, sweep=axes, seeds=8, steps=20, precision="float64", quiet=True, **fixed)
+    answer = answer if isinstance(answer, dict) else {"data": answer.data, "whole": whole(answer)}
     check("drawn_sweep", f"{seed}", answer, close=1e-5)
 
 
@@ -132,8 +132,9 @@ def measured(setting, dynamics):
     answer = [point, measure.critical_kl_weight(learner, dynamics, max(weight, 0.4))]
     if point.exists:
         answer += [measure.measure_stiffness(learner, dynamics, weight, point)]
-    answer += [measure.floquet(learner, dynamics, hyper, count=20)]
-    return answer
+    floquet = measure.floquet(learner, dynamics, hyper, count=20)
+    largest = None if floquet.multipliers is None else np.abs(floquet.multipliers[:3])  # those at 0 are rounding
+    return [*answer, largest, floquet.second_moment, floquet.moment_error, floquet.reason is None]
 
 
 @pytest.mark.parametrize("seed", cases(50))

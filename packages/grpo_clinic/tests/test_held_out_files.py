@@ -82,6 +82,8 @@ def test_a_table_of_runs_names_them():
     write_run("a.json")
     write_run("b.json")
     write_run("c.json")
+    rows = json.loads(Path(write_run("d.json")).read_text())
+    Path("d.json").write_text(json.dumps(rows[:20] + rows))  # begun again: the last counts
     Path("b.entropy.json").write_text(json.dumps([{"step": int(s), "entropy": 1 / s} for s in STEP]))
     write_results("a.eval.json", PARTS)
     with open("index.csv", "w", newline="") as file:
@@ -90,11 +92,13 @@ def test_a_table_of_runs_names_them():
         table.writerow(["a", "a.json", "a.eval.json"])
         table.writerow(["b", "b.json", "none; entropy in the .entropy.json"])
         table.writerow(["c", "c.json", "gone.json"])
-    a, b, c = judged("--logs-index", "index.csv")
+        table.writerow(["d", "d.json", "none"])
+    a, b, c, d = judged("--logs-index", "index.csv")
     assert a["verdict"] == ["reward_hacking"]
     assert "policy_concentration" in b["verdict"]
     assert not any(one["verdict"] == "reward_hacking" for one in c["evidence"])
     assert any("gone.json" in text for text in c["remarks"])
+    assert d["n_points"] == len(rows)
 
 
 @pytest.mark.parametrize(

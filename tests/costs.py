@@ -4,9 +4,9 @@
     python tests/costs.py costs.txt > tests/costly.txt
 
 The first leaves out nothing by its cost, and writes the CPU seconds of every test, of its processes too. Of a statement
-(a function) that costs more than `MOST`, the cheapest cases stay that cost no more together. Every file keeps its
-cheapest statement, and those of `KEPT` stay: the shortest kill, interruption, run folder and witness of its kind. Of
-every planted defect that a test has noticed (`defects.txt`, rows of `mutate.py`), the cheapest such test stays.
+(a function) that costs more than `MOST`, or `DRAWN`, the cheapest cases stay that cost no more together. Every file
+keeps its cheapest statement, and those of `KEPT` stay: the shortest kill, interruption, run folder and witness of its
+kind. Of every planted defect that a test has noticed (`defects.txt`, rows of `mutate.py`) the cheapest such test stays.
 """
 
 import re
@@ -15,8 +15,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-MOST = 2.5
-"""Seconds of a core per statement."""
+MOST, DRAWN = 1.5, 25.0
+"""Seconds of a core per statement, and per statement about drawn settings, which see most for their time."""
 KEPT = frozenset(
     {
         "app/test_commands.py::test_killed_sweep_is_not_a_finished_one",
@@ -52,12 +52,12 @@ def costs(lines: Iterable[str]) -> dict[str, dict[str, float]]:
     return costs_of
 
 
-def cheapest(cases: dict[str, float]) -> tuple[str, ...]:
-    """Cases that cost no more than `MOST` together."""
+def cheapest(cases: dict[str, float], most: float) -> tuple[str, ...]:
+    """Cases that cost no more than `most` together."""
     cheap, total = [], 0.0
     for case, cost in sorted(cases.items(), key=lambda item: item[1]):
         total += cost
-        if case and total <= MOST:
+        if case and total <= most:
             cheap.append(case)
     return tuple(cheap)
 
@@ -77,10 +77,11 @@ def costly(
     for name in sorted(seconds, key=lambda name: sum(seconds[name].values())):
         files[name.partition("::")[0]].append(name)
     stay = KEPT | {names[0] for names in files.values()}
+    most = {name: DRAWN if "drawn_numbers" in name else MOST for name in sorted(seconds)}
     left_out = {
-        name: cheapest(cases)
-        for name, cases in sorted(seconds.items())
-        if name not in stay and sum(cases.values()) > MOST
+        name: cheapest(seconds[name], most[name])
+        for name in most
+        if name not in stay and sum(seconds[name].values()) > most[name]
     }
     for tests in defects:
         costs_of = {(name, case): seconds[name][case] for name, case in tests if case in seconds.get(name, ())}

@@ -18,10 +18,9 @@ COOL, WARM = {"name": "temperature", "tau": 0.7}, {"name": "temperature", "tau":
 LINEAR = {"schedule": "linear", "init_value": 0.3, "end_value": 0.0}
 
 
-def many(*cases, slow=()):
-    """Parameters: settings as keywords, those in `slow` not in `make test`."""
-    every = [*((one, ()) for one in cases), *((one, pytest.mark.slow) for one in slow)]
-    return [pytest.param(one, marks=mark, id=f"{at}") for at, (one, mark) in enumerate(every)]
+def many(*cases):
+    """Parameters: settings as keywords."""
+    return [pytest.param(one, id=f"{at}") for at, one in enumerate(cases)]
 
 
 def name_of(setting):
@@ -95,14 +94,6 @@ PREDICTED = many(
     {"stiffness": 0.3, "staleness": "lag", "refresh_interval": 650},
     {"bandit": "gaussian", "advantage": "median", "dynamics": "mean_field"},
     {"bandit": "sequence", "estimator": "clipped", "refresh_interval": 3},
-    slow=[
-        {"optimizer": {"name": "adam", "options": {"eps": 0.1}}, "refresh_interval": 4},
-        *({"optimizer": name, "dynamics": "finite_group"} for name in ("nadam", "amsgrad", "yogi", "adabelief")),
-        {"bandit": "contextual", "refresh_interval": 4},
-        {"bandit": "neural", "dynamics": "mean_field"},
-        {"sampler": COOL, "correction": "icepop", "bandit": K3},
-        {"sampler": "top_k", "kl_weight": 0.5, "bandit": K3, "group_size": 8},
-    ],
 )
 
 
@@ -163,12 +154,6 @@ SIMULATED = many(
     {"bandit": "two_arm", "advantage": "dapo", "group_size": 3, "path": "reference", "curves": True},
     {"dynamics": "mean_field", "optimizer": "adam", "staleness": AGES, "bandit": K3},
     {"dynamics": "finite_group", "advantage": "dapo", "group_size": 5, "estimator": "clipped", "bandit": K3},
-    slow=[
-        {"bandit": "noisy_verifier", "advantage": "sign"},
-        {"bandit": "neural", "steps": 8, "group_size": 8},
-        {"bandit": K3, "estimator": "tpo", "group_size": 4, "optimizer": "sgd_ema"},
-        {"bandit": K5, "sampler": "top_p", "rng": "threefry"},
-    ],
 )
 
 
@@ -185,10 +170,6 @@ SWEPT = many(
     {"optimizer": "adam", "refresh_interval": [1, 2], "learning_rate": {"start": 0.01, "stop": 1, "num": 4}},
     {"kl_weight": 0.0, "refresh_interval": [2, 3]},
     {"dynamics": "sampled", "seeds": 24, "steps": 80, "staleness": "pipeline", "momentum": [0.0, 0.8]},
-    slow=[
-        {"estimator": "uncorrected", "bandit": K3, "momentum": [0.0, 0.9], "refresh_interval": [1, 5]},
-        {"advantage": "dr_grpo", "dynamics": "finite_group", "group_size": 6, "bandit": K3},
-    ],
 )
 
 

@@ -20,7 +20,6 @@ from bandit_lab.theory.conventions import gain
 
 Kind = Literal["flip", "neimark_sacker", "fold"]
 COMPLEX = "the stiffness is complex (the drift is no gradient): a displacement turns at every learning rate"
-MEET = "two multipliers meet: which goes on as which cannot be told, to a learning rate of 1e-6"
 _REAL = 1e-8
 _GONE = 1e-13  # a multiplier that has fallen to 0
 
@@ -118,8 +117,7 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
     """Smallest learning rate at which a mode rings: its multiplier is complex or negative.
 
     Each of the n modes has a multiplier that begins at 1. They are followed along their slopes; a step is halved until
-    the mean of the slopes at its two ends leads each far nearer to its next place than to those of no mode. Where no
-    step is short enough, two meet: one falls to a multiplier that is always 0, where a stale stiffness is singular.
+    the mean of the slopes at its two ends leads each far nearer to its next place than to those of no mode.
     `points_per_decade`: of the longest steps. For a wholly stale stiffness this is `thresholds.oscillation_onset` at
     the largest. `bifurcation` tells what the multiplier becomes: `neimark_sacker` (complex) or `flip` (negative). 0,
     with the reason, where a stiffness is complex: then a multiplier is, at every learning rate.
@@ -150,8 +148,6 @@ def first_oscillating_learning_rate(loop: LinearLoop, refresh_interval: float, p
             step /= 2
         elif rings.any():
             return Crossing(float(ahead), kind_of(turned[rings][0]) if abs(turned[rings][0]) > _GONE else "flip")
-        elif not clear:
-            return Crossing(float(ahead), None, MEET)
         else:
             rate, step, modes, slope = ahead, min(2 * step, longest), turned, slopes[places]
     return Crossing(None, None, f"no oscillation up to learning rate {grid[-1]:.6g}, the end of the scan")

@@ -85,7 +85,7 @@ def typed_jsonl(path: Path) -> None:
                 row = {"type": "train", **cycle, "optimizer_step": 2 * i + k, "token_entropy": ENTROPY[i] + 0.1 * k}
                 print(json.dumps({**row, "train_reward": 9.0, "reference_kl": None}), file=file)
             if i % 8 == 7:
-                print(json.dumps({"type": "eval", **cycle, "reward": REWARD[i] - 0.05, "mean_reward": 2.0}), file=file)
+                print(json.dumps({"type": "eval", **cycle, "reward": REWARD[i] - 0.05}), file=file)
 
 
 def columns_json(path: Path) -> None:

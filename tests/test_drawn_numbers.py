@@ -7,14 +7,15 @@ import random
 
 import numpy as np
 import pytest
-from by_hand_settings import REGISTRIES, VARIED
+from by_hand_settings import VARIED
 from pinned import check
 from test_numbers import whole
 
 import bandit_lab as bl
 from bandit_lab import measure
-from bandit_lab.bandits import BANDITS
-from bandit_lab.grpo import Hyper, Learner, Optimizer
+from bandit_lab.app.settings.config import PredictSettings
+from bandit_lab.grpo import Hyper
+from bandit_lab.lab.predict import build
 
 POINT = [
     {"name": "two_arm", "rewards": [0.7, 0.2], "reference_logits": [0.2, -0.1], "initial_logits": [0.5, 0.1]},
@@ -65,24 +66,23 @@ def drawn(seed):
     }
 
 
-def answer_of(function, **settings):
+def answer_of(call):
     """What it answers, or the key of the line that refuses it."""
     try:
-        return function(**settings)
+        return call()
     except ValueError as error:
         return {"refused": str(error).partition(":")[0][:50].lower()}
 
 
 def cases(count, long=()):
-    """Their numbers, without those that take seven seconds and more."""
+    """Seeds, without those that take seven seconds and more."""
     return [seed for seed in range(count) if seed not in long]
 
 
 @pytest.mark.parametrize("seed", cases(120, (18, 65, 85)))
 def test_predictions(seed):
     setting = drawn(seed) | {"dynamics": random.Random(seed).choice(["sampled", "finite_group", "mean_field"])}
-    answer = answer_of(bl.predict, **setting)
-    check("drawn_predict", f"{seed}", answer if isinstance(answer, dict) else whole(answer))
+    check("drawn_predict", f"{seed}", answer_of(lambda: whole(bl.predict(**setting))))
 
 
 @pytest.mark.parametrize("seed", cases(90, (77, 84)))
@@ -95,7 +95,7 @@ def test_runs(seed):
         "curves": draw.random() < 0.2,
     }
     shape = {"steps": 13, "seeds": 7, "seed": seed, "precision": "float64"}
-    check("drawn_simulate", f"{seed}", answer_of(bl.simulate, **setting, **shape))
+    check("drawn_simulate", f"{seed}", answer_of(lambda: bl.simulate(**setting, **shape)))
 
 
 @pytest.mark.parametrize("seed", cases(24, (4, 13, 21)))
@@ -105,29 +105,18 @@ def test_sweeps(seed):
     axes = {"refresh_interval": [1, 4], "learning_rate": {"start": 0.2, "stop": 20, "num": 5}}
     axes |= draw.choice([{}, {"momentum": [0.0, 0.7]}, {"kl_weight": [0.5, 1.0]}])
     fixed = {key: value for key, value in setting.items() if key not in axes}
-    answer = answer_of(bl.sweep, sweep=axes, seeds=8, steps=20, precision="float64", quiet=True, **fixed)
-    answer = answer if isinstance(answer, dict) else {"data": answer.data, "whole": whole(answer)}
-    check("drawn_sweep", f"{seed}", answer, close=1e-5)
 
+    def swept():
+        answer = bl.sweep(sweep=axes, seeds=8, steps=20, precision="float64", quiet=True, **fixed)
+        return {"data": answer.data, "whole": whole(answer)}
 
-MEASURED = ("group_size", "prompts", "entropy_weight")
-
-
-def learner_of(setting):
-    """Its rules as objects."""
-    rules = {kind: dict(setting[kind]) for kind in ("bandit", *OTHERS)}
-    named = {kind: (one.pop("name"), one) for kind, one in rules.items()}
-    built = {kind: REGISTRIES[kind].build(*named[kind]) for kind in OTHERS if kind != "optimizer"}
-    name, options = named["optimizer"]
-    built["optimizer"] = Optimizer(name, tuple(options.get("options", {}).items()))
-    horizon = built["staleness"].horizon_for(setting["refresh_interval"])
-    return Learner(BANDITS.build(*named["bandit"]), horizon=horizon, **built, **{key: setting[key] for key in MEASURED})
+    check("drawn_sweep", f"{seed}", answer_of(swept), close=1e-5)
 
 
 def measured(setting, dynamics):
     """Everything that measure says of one setting."""
-    learner, weight = learner_of(setting), setting["kl_weight"]
-    hyper = Hyper(*(setting[key] for key in Hyper._fields))
+    weight, hyper = setting["kl_weight"], Hyper(*(setting[key] for key in Hyper._fields))
+    learner = build.build_learner(PredictSettings(**setting), hyper.refresh_interval)
     point = measure.find_fixed_point(learner, dynamics, weight)
     answer = [point, measure.critical_kl_weight(learner, dynamics, max(weight, 0.4))]
     if point.exists:
@@ -140,7 +129,8 @@ def measured(setting, dynamics):
 @pytest.mark.parametrize("seed", cases(50))
 def test_measurements(seed):
     """Not of samplers that cut: a mean update that jumps takes long."""
-    dynamics, setting = random.Random(seed).choice(["mean_field", "finite_group"]), drawn(3000 + seed)
+    dynamics = random.Random(seed).choice(["mean_field", "finite_group"])
+    setting = drawn(3000 + seed) | {"batch_reuse": False}
     if setting["sampler"]["name"] in ("top_p", "top_k", "rounding"):
         setting["sampler"] = {"name": "exact"}
-    check("drawn_measure", f"{seed}", answer_of(measured, setting=setting, dynamics=dynamics), close=1e-5)
+    check("drawn_measure", f"{seed}", answer_of(lambda: measured(setting, dynamics)), close=1e-5)

@@ -94,6 +94,8 @@ PREDICTED = many(
     {"stiffness": 0.3, "staleness": "lag", "refresh_interval": 650},
     {"bandit": "gaussian", "advantage": "median", "dynamics": "mean_field"},
     {"bandit": "sequence", "estimator": "clipped", "refresh_interval": 3},
+    *({"optimizer": name, "dynamics": "finite_group"} for name in ("nadam", "amsgrad", "yogi", "adabelief")),
+    {"bandit": "neural", "dynamics": "mean_field"},
 )
 
 
@@ -154,6 +156,7 @@ SIMULATED = many(
     {"bandit": "two_arm", "advantage": "dapo", "group_size": 3, "path": "reference", "curves": True},
     {"dynamics": "mean_field", "optimizer": "adam", "staleness": AGES, "bandit": K3},
     {"dynamics": "finite_group", "advantage": "dapo", "group_size": 5, "estimator": "clipped", "bandit": K3},
+    {"bandit": "neural", "steps": 8, "group_size": 8},
 )
 
 

@@ -136,7 +136,7 @@ def test_judgements(name, tmp_path):
 
 @pytest.mark.parametrize("name", list(OTHERS)[::3])
 def test_the_monitor(name):
-    """Of every other one two rows are logged at one step."""
+    """Of a name of odd length two rows are logged at one step."""
     monitor, at_a_step = Monitor(group_size=8, patience=40), 1 + len(name) % 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 from running import QUICKLY, compile_quickly, leave_out, longest_first
@@ -100,6 +101,16 @@ def _forget_compiled_programs():
         jax.clear_caches()
         _unoptimised.clear()
     spare_the_collector()
+
+
+@pytest.fixture(autouse=True)
+def _forget_compiled_programs_of_a_long_module():
+    """The same within a module of hundreds of tests. A test of less than .2 s adds few, and a look takes .03 s."""
+    begun = time.monotonic()
+    yield
+    if time.monotonic() - begun > 0.2 and memory_maps() >= 2 * MOST_MAPS:
+        jax.clear_caches()
+        spare_the_collector()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import warnings
 from pathlib import Path
 
@@ -84,23 +85,31 @@ OTHERS = {
 }  # fmt: skip
 
 
-def columns(name):
-    """A healthy run but for some columns; None drops one."""
-    return {key: one for key, one in (healthy() | OTHERS[name]).items() if one is not None}
+def drawn(seed):
+    """One to three troubles of a run of some length, in some unit, with some columns not logged."""
+    draw = random.Random(seed)
+    names, left_out = draw.sample(list(OTHERS), draw.choice([1, 2, 2, 3])), draw.sample(list(healthy())[1:], 3)
+    changes = {key: one for name in names for key, one in OTHERS[name].items()}
+    changes["reward"] = draw.choice([1, 1, 1, 5, -2]) * changes.get("reward", healthy(seed)["reward"])
+    changes |= dict.fromkeys(left_out) if draw.random() < 0.3 else {}
+    return changes, draw.choice([12, 30, 60, N, N, N]), draw.choice([2, 8, 8, 16])
 
 
-def rows(name):
-    """Rows as a trainer logs them; what is no number is NaN, but for held-out results, which are not in every row."""
-    named = columns(name)
+def rows(changes):
+    """Rows as a trainer logs them, of a healthy run but for these columns, without those that are None.
+
+    What is no number is NaN, but for held-out results, which are not in every row.
+    """
+    named = {key: one for key, one in (healthy() | changes).items() if one is not None}
     held_out = named.pop("eval_reward", np.full(N, np.nan))
     for at, step in enumerate(STEP):
         row = {"step": int(step)} | {key: float(one[at]) for key, one in named.items()}
         yield row | ({"eval_reward": float(held_out[at])} if np.isfinite(held_out[at]) else {})
 
 
-def written(name, folder, last=N):
+def written(changes, folder, last=N):
     path = folder / "log.jsonl"
-    path.write_text("\n".join(map(json.dumps, list(rows(name))[:last])))
+    path.write_text("\n".join(map(json.dumps, list(rows(changes))[:last])))
     return path
 
 
@@ -129,27 +138,45 @@ def of_curve(curve):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_judgements(name, tmp_path):
-    (one,) = diagnose(written(name, tmp_path), group_size=8)
+    (one,) = diagnose(written(OTHERS[name], tmp_path), group_size=8)
     new = not OTHERS[name] or bool(OTHERS[name].keys() - healthy().keys())
     check("clinic", name, {"read": of_curve(one.curve) if new else None, "judged": judged(one.report)})
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_judgements_of_drawn_logs(seed, tmp_path):
+    changes, last, group_size = drawn(seed)
+    (one,) = diagnose(written(changes, tmp_path, last), group_size=group_size)
+    check("clinic", f"drawn {seed}", judged(one.report))
+
+
+def alarms(monitor, rows, at_a_step):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for row in rows:
+            monitor.feed(row["step"] // at_a_step, row)
+    alarms = [(one.failure, one.step, one.row, one.onset, one.score) for one in monitor.alarms]
+    return alarms, monitor.scores, monitor.rows, monitor.verdict
 
 
 @pytest.mark.parametrize("name", list(OTHERS)[::3])
 def test_the_monitor(name):
     """Of a name of odd length two rows are logged at one step."""
-    monitor, at_a_step = Monitor(group_size=8, patience=40), 1 + len(name) % 2
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for row in rows(name):
-            monitor.feed(row["step"] // at_a_step, row)
-    alarms = [(one.failure, one.step, one.row, one.onset, one.score) for one in monitor.alarms]
-    check("clinic", f"monitor, {name}", (alarms, monitor.scores, monitor.rows, monitor.verdict))
+    answer = alarms(Monitor(group_size=8, patience=40), rows(OTHERS[name]), 1 + len(name) % 2)
+    check("clinic", f"monitor, {name}", answer)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_monitor_of_drawn_logs(seed):
+    changes, last, group_size = drawn(100 + seed)
+    monitor = Monitor(group_size=group_size, patience=24 + 2 * seed)
+    check("clinic", f"monitor, drawn {seed}", alarms(monitor, list(rows(changes))[:last], 1 + seed % 2))
 
 
 @pytest.mark.parametrize("name", ["falls", "kl grows", "part stays"])
 def test_two_runs(name, tmp_path):
-    (one,) = diagnose(written("healthy", tmp_path))
-    (other,) = diagnose(written(name, tmp_path, 100))
+    (one,) = diagnose(written({}, tmp_path))
+    (other,) = diagnose(written(OTHERS[name], tmp_path, 100))
     check("clinic", f"two runs, {name}", compare(one.curve, other.curve))
 
 
@@ -185,7 +212,7 @@ def test_fits(law):
 
 def test_a_fit_in_a_trainers_units(tmp_path):
     options = {"learning_rate": 1e-3, "momentum": 0.9, "refresh_interval": 4.0, "convert_to": "optimiser_step"}
-    (one,) = fit(written("dips", tmp_path), **options)
+    (one,) = fit(written(OTHERS["dips"], tmp_path), **options)
     check("clinic", "fit", {"laws": fits(one.fit), "stiffness": one.reading, "status": one.status}, close=1e-4)
 
 
@@ -198,7 +225,7 @@ def test_every_key_has_its_quantity_and_its_place_before_others():
 def test_a_fit_in_rollout_cycles_has_its_stiffness_in_optimiser_steps(tmp_path):
     """Of a delay D in cycles of 4 steps: the interval is scaled as its value is."""
     options = {"learning_rate": 1e-3, "momentum": 0.9, "refresh_interval": 4.0, "step_unit": "rollout_cycle"}
-    (one,) = fit(written("dips", tmp_path), **options)
+    (one,) = fit(written(OTHERS["dips"], tmp_path), **options)
     assert one.reading.low < one.reading.stiffness < one.reading.high
 
 

@@ -1,9 +1,10 @@
 """Altered logs, configurations and tables of runs: nothing but the one line of a ValueError leaves the readers.
 
-Seeds are fixed. No case may take more than 2 s of processor time or 500 MB. `python tests/runs/test_readers_fuzz.py
+Seeds are fixed, and what is read of them stays: see `pinned`. No case may take more than 2 s of processor time or 500 MB. `python tests/runs/test_readers_fuzz.py
 20000` tries as many of each kind as it is told; `... 20000 log` of one kind; `... 20000 log 5000` from a seed on.
 """
 
+import dataclasses
 import itertools
 import json
 import random
@@ -22,6 +23,8 @@ from grpo_clinic import trainers
 from grpo_clinic.logs.index import read_index
 from grpo_clinic.readers import read
 from grpo_clinic.readers.epochs import without_data_order
+from pinned import check
+from test_clinic_numbers import of_curve
 
 MANY = 10**400
 ODD = [
@@ -146,13 +149,15 @@ def options(rng: random.Random) -> dict:
     return values
 
 
-def reads_a_log(folder: Path, rng: random.Random) -> None:
+def reads_a_log(folder: Path, rng: random.Random) -> list:
     path = a_log(folder, rng)
     beside = [a_log(folder, rng)] if rng.random() < 0.1 else []
-    for curve in read(path, beside=beside, **options(rng)):
+    curves = read(path, beside=beside, **options(rng))
+    for curve in curves:
         assert curve.reward.size > 0
         assert without_data_order(curve).reward.size == curve.reward.size
         (curve.name + "".join(curve.notes + curve.recognised)).encode()
+    return [of_curve(curve) for curve in curves]
 
 
 def nested(flat: dict[str, object]) -> dict:
@@ -184,13 +189,14 @@ def a_configuration(folder: Path, rng: random.Random) -> Path:
     return path
 
 
-def reads_a_configuration(folder: Path, rng: random.Random) -> None:
+def reads_a_configuration(folder: Path, rng: random.Random) -> object:
     recipe = trainers.recipe_of(str(a_configuration(folder, rng)))
     assert recipe.interval is None or recipe.interval >= 1
     assert recipe.group_size is None or recipe.group_size >= 1
+    return dataclasses.replace(recipe, traps=sorted(trap.name for trap in recipe.traps))
 
 
-def reads_a_table_of_runs(folder: Path, rng: random.Random) -> None:
+def reads_a_table_of_runs(folder: Path, rng: random.Random) -> list:
     head = ["file", "run_id", "selector", "reward_key", "eval_curve", "G", "K_ref", "learning_rate", "outcome"]
     cells = [
         *(
@@ -211,8 +217,9 @@ def reads_a_table_of_runs(folder: Path, rng: random.Random) -> None:
     rows = [head, *([rng.choice(cells) for _ in head] for _ in range(rng.randrange(4)))]
     content = "\n".join(",".join(row) for row in rows).encode()
     (folder / "index.csv").write_bytes(cut_and_paste(content, rng) if rng.random() < 0.5 else content)
-    for entry in read_index(str(folder / "index.csv")):
-        assert all(number is None or number > 0 for number in entry.settings.values())
+    entries = read_index(str(folder / "index.csv"))
+    assert all(number is None or number > 0 for entry in entries for number in entry.settings.values())
+    return entries
 
 
 SECONDS, KILOBYTES = 2.0, 500_000
@@ -230,15 +237,15 @@ def peak(again: bool = False) -> int:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def survives(attempt: Callable[[], object], what: str) -> None:
-    """Do it. Fails, with `what` it was, for anything but one line of a ValueError, and for a warning."""
-    message, start, before = "expected", time.process_time(), peak(again=True)
+def survives(attempt: Callable[[], object], what: str) -> object:
+    """What it answers, or its one line. Fails, with `what` it was, for any but a ValueError, and for a warning."""
+    answer, message, start, before = None, "expected", time.process_time(), peak(again=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            attempt()
+            answer = attempt()
     except ValueError as error:
-        message = str(error)
+        answer = message = str(error)
     except Exception as error:
         raise AssertionError(f"{what}: {error!r}") from error
     spent, grown = time.process_time() - start, peak() - before
@@ -246,16 +253,17 @@ def survives(attempt: Callable[[], object], what: str) -> None:
     assert grown < KILOBYTES, f"{what}: {grown / 1e3:.0f} MB more than before"
     assert "expected" in message, f"{what}: {message!r}"
     assert message.isprintable(), f"{what}: {message!r}"
+    return answer
 
 
-def altered(kind: str, seed: int, folder: Path) -> None:
-    survives(lambda: KINDS[kind](folder, random.Random(f"{kind} {seed}")), f"{kind} {seed}")
+def altered(kind: str, seed: int, folder: Path) -> object:
+    answer = survives(lambda: KINDS[kind](folder, random.Random(f"{kind} {seed}")), f"{kind} {seed}")
+    return answer.replace(str(folder), "") if isinstance(answer, str) else answer
 
 
 @pytest.mark.parametrize(("kind", "count"), [("log", 400), ("configuration", 400), ("table", 200)])
 def test_nothing_but_one_line_leaves_the_readers(kind, count, tmp_path):
-    for seed in range(count):
-        altered(kind, seed, tmp_path)
+    check("fuzz", kind, [altered(kind, seed, tmp_path) for seed in range(count)])
 
 
 @pytest.mark.parametrize("trainer", trainers.TRAINERS, ids=lambda one: one.name)

@@ -51,6 +51,7 @@ _PER_DECADE = 48  # points of a scan
 _MOST_ANGLES = 2**20
 _LONGEST_STEP = 0.05  # of a learning rate, along which multipliers are followed
 _NEAR_ONE = 0.05  # up to which they are told apart at a step of any length
+_ALIKE = 1e-9  # relative; moduli of multipliers that differ by rounding
 _GONE = 1e-13  # a multiplier that has fallen to 0
 
 
@@ -497,25 +498,34 @@ class Loop:
     def cycle(self, rate: float) -> float | None:
         """Steps per cycle of the dominant mode, 2 where it changes sign at every step; None where it does not swing.
 
-        The multiplier of a period tells the phase up to whole turns, which a run of the mode through one period counts.
+        Of modes that decay equally fast the stiffest, which turns fastest: momentum has all that ring decay alike. The
+        multiplier of a period tells the phase up to whole turns, which a run of the mode through one period counts.
         """
-        mode = max(self.modes, key=lambda one: abs(ordered(one.maps(np.array([rate])))[0, 0]))
-        whole, r, period = mode.maps(np.array([rate]))[0], len(mode.fresh), self.rule.period
-        if not np.isfinite(whole).all():
+        maps = [(mode, mode.maps(np.array([rate]))[0]) for mode in self.modes]
+        if not all(np.isfinite(whole).all() for _, whole in maps):
             return None
-        values, vectors = np.linalg.eig(whole)
-        place = int(np.argmax(np.abs(values)))
-        turned, state = float(np.angle(values[place])), vectors[:, place].astype(complex)
-        if period > 1:
-            counted, optimizer = 0.0, self.optimizer.at(np.array([rate]))
-            for one, count in self.rule.runs:
-                step = mode._step(one, optimizer)[0]
-                for _ in range(count):
-                    before, state = state, step @ state
-                    counted += float(np.angle(np.vdot(before[:r], state[:r])))
-                    state = state / np.abs(state).max()
-            turned += 2 * math.pi * round((counted - turned) / (2 * math.pi))
-        return None if abs(turned) < 1e-12 else 2 * math.pi / abs(turned) * period
+        each = [(mode, *np.linalg.eig(whole)) for mode, whole in maps]
+        least = (1 - _ALIKE) * max(np.abs(values).max() for _, values, _ in each)
+        turned = max(
+            mode._turned(rate, values[place], vectors[:, place])
+            for mode, values, vectors in each
+            for place in np.flatnonzero(np.abs(values) >= least)
+        )
+        return None if turned < 1e-12 else 2 * math.pi / turned * self.rule.period
+
+    def _turned(self, rate: float, multiplier: complex, state: np.ndarray) -> float:
+        """Radians by which this eigenvector of the map of a period turns in one, whole turns included."""
+        exact, counted, r = float(np.angle(multiplier)), 0.0, len(self.fresh)
+        if self.rule.period == 1:
+            return abs(exact)
+        optimizer, state = self.optimizer.at(np.array([rate])), state.astype(complex)
+        for one, count in self.rule.runs:
+            step = self._step(one, optimizer)[0]
+            for _ in range(count):
+                before, state = state, step @ state
+                counted += float(np.angle(np.vdot(before[:r], state[:r])))
+                state = state / np.abs(state).max()
+        return abs(exact + 2 * math.pi * round((counted - exact) / (2 * math.pi)))
 
     def _first(self, of_mode: "Callable[[Loop], RateCrossing]") -> RateCrossing:
         return min(map(of_mode, self.modes), key=lambda one: math.inf if one.value is None else one.value)

@@ -264,6 +264,13 @@ def test_a_cycle_counts_the_turns_within_a_period(interval):
             nearly(loop.cycle(rate), theory.period(other, rate, interval), 1e-9)
     assert loop.cycle(0.02) is None
     assert loop.cycle(2.4) == pytest.approx(2, rel=1e-9)
+    for stiffness in ([0.4, 2.15], [2.15, 0.4]):  # under momentum all that ring decay alike: the stiffest is told
+        parts, stiffest = (np.diag(stiffness), np.zeros((2, 2))), np.arccos((1.9 - 2.15) / (2 * np.sqrt(0.9)))
+        loop, _ = loop_of(learner_of("refresh", "sgd"), *parts, 0.9, interval)
+        assert loop.cycle(1.0) == pytest.approx(2 * np.pi / stiffest, rel=1e-9)
+        assert theory.period(theirs("refresh", "sgd", *parts, 0.9, interval)[0], 1.0, interval) == pytest.approx(
+            loop.cycle(1.0), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("draws_made", [1, 4])

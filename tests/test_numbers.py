@@ -172,7 +172,6 @@ SWEPT = many(
     {"staleness": AGES, "optimizer": "nesterov", "kl_weight": [0.5, 1.0]},
     {"optimizer": "adam", "refresh_interval": [1, 2], "learning_rate": {"start": 0.01, "stop": 1, "num": 4}},
     {"kl_weight": 0.0, "refresh_interval": [2, 3]},
-    {"dynamics": "sampled", "seeds": 24, "steps": 80, "staleness": "pipeline", "momentum": [0.0, 0.8]},
 )
 
 

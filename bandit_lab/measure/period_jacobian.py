@@ -20,6 +20,7 @@ from bandit_lab.measure.frozen_moment import FAR
 
 Kind = Literal["flip", "neimark_sacker", "fold"]
 _REAL = 1e-8
+_ALIKE = 1e-9  # relative; moduli of multipliers that differ by rounding
 _POINTS_PER_DECADE = 48
 
 
@@ -51,8 +52,13 @@ class Floquet:
 
     @property
     def cycle(self) -> float:
-        """Steps of one oscillation of the dominant mode: 2 pi period/|angle|, infinite if it does not oscillate."""
-        angle = abs(np.angle(self.multipliers[0])) if len(self.multipliers) else math.nan
+        """Steps of one oscillation of the dominant mode: 2 pi period/|angle|, infinite if it does not oscillate.
+
+        Of modes that decay equally fast it is the one that turns fastest.
+        """
+        sizes = np.abs(self.multipliers)
+        alike = self.multipliers[sizes >= (1 - _ALIKE) * sizes.max(initial=0.0)]
+        angle = float(np.abs(np.angle(alike)).max()) if len(alike) else math.nan
         return 2 * math.pi * self.period / angle if angle > _REAL else (math.inf if angle == angle else math.nan)
 
 

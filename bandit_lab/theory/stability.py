@@ -225,18 +225,20 @@ def first_unstable_refresh_interval(loop: LinearLoop, learning_rate: float, maxi
 
 
 _NO_TURN = 1e-12
+_ALIKE = 1e-9
 
 
 def period(loop: LinearLoop, learning_rate: float, refresh_interval: float) -> float | None:
     """Steps per cycle of the dominant mode, 2 where it changes sign at every step; None where it does not swing.
 
-    Raises ValueError for a bad interval.
+    Of modes that decay equally fast it is the one that turns fastest. Raises ValueError for a bad interval.
     """
     steps = loop.steps_per_map(int(refresh_interval))
     if steps == 1:
-        turned = abs(float(np.angle(multipliers(loop, learning_rate, refresh_interval)[0])))
+        values = multipliers(loop, learning_rate, refresh_interval)
+        turned = float(np.abs(np.angle(values[np.abs(values) >= (1 - _ALIKE) * abs(values[0])])).max())
     else:
-        turned = abs(_turned(loop, learning_rate, steps))
+        turned = _turned(loop, learning_rate, steps)
     return None if turned < _NO_TURN else 2 * math.pi / turned * steps
 
 
@@ -246,17 +248,18 @@ def _turned(loop: LinearLoop, learning_rate: float, steps: int) -> float:
     if not np.isfinite(matrix).all():
         return 0.0
     values, vectors = np.linalg.eig(matrix)
-    place = int(np.argmax(np.abs(values)))
-    exact, n = float(np.angle(values[place])), loop.size
-    mode = vectors[:, place].astype(complex)
-    one, force = loop.step(learning_rate)
-    state, rollout = mode[: 2 * n], mode[:n] if loop.model == "refresh" else mode[2 * n :]
-    counted = 0.0
-    for _ in range(steps):
-        moved = one @ state + force @ rollout
-        counted += float(np.angle(np.vdot(state[:n], moved[:n])))
-        state, rollout = _scaled(moved, rollout)
-    return exact + 2 * math.pi * round((counted - exact) / (2 * math.pi))
+    n, (one, force) = loop.size, loop.step(learning_rate)
+    dominant = np.abs(values) >= (1 - _ALIKE) * np.abs(values).max()
+    most = 0.0
+    for value, mode in zip(values[dominant], vectors.T[dominant].astype(complex), strict=True):
+        state, rollout = mode[: 2 * n], mode[:n] if loop.model == "refresh" else mode[2 * n :]
+        exact, counted = float(np.angle(value)), 0.0
+        for _ in range(steps):
+            moved = one @ state + force @ rollout
+            counted += float(np.angle(np.vdot(state[:n], moved[:n])))
+            state, rollout = _scaled(moved, rollout)
+        most = max(most, abs(exact + 2 * math.pi * round((counted - exact) / (2 * math.pi))))
+    return most
 
 
 def _scaled(state: Matrix, rollout: Matrix) -> tuple[Matrix, Matrix]:

@@ -1,7 +1,8 @@
 """Altered logs, configurations and tables of runs: nothing but the one line of a ValueError leaves the readers.
 
-Seeds are fixed, and what is read of them stays: see `pinned`. No case may take more than 2 s of processor time or 500 MB. `python tests/runs/test_readers_fuzz.py
-20000` tries as many of each kind as it is told; `... 20000 log` of one kind; `... 20000 log 5000` from a seed on.
+Seeds are fixed, and what is read stays: see `pinned`. No case may take more than 2 s of processor time or 500 MB.
+`python test_readers_fuzz.py 20000` tries as many of each kind as it is told; `... 20000 log` of one kind;
+`... 20000 log 5000` from a seed on.
 """
 
 import dataclasses

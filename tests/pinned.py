@@ -51,7 +51,9 @@ def flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
         for place, one in enumerate(value):
             yield from flat(one, f"{at}.{one['key'] if isinstance(one, Mapping) and 'key' in one else place}")
     elif isinstance(value, complex | np.complexfloating):
-        yield from ((f"{at}.re", float(value.real)), (f"{at}.im", float(value.imag)))
+        yield at, float(value.real)
+        if abs(value.imag) > NOTHING:
+            yield f"{at}.im", float(value.imag)
     elif isinstance(value, bool | np.bool_ | int | np.integer):
         yield at, int(value)
     elif isinstance(value, float | np.floating):

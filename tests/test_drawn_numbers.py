@@ -76,11 +76,11 @@ def answer_of(call):
 
 
 def cases(count, long=()):
-    """Seeds, without those that take seven seconds, and one whose stale stiffness is rounding."""
+    """Seeds, without those that take seven seconds and more."""
     return [seed for seed in range(count) if seed not in long]
 
 
-@pytest.mark.parametrize("seed", cases(120, (18, 19, 65, 85)))
+@pytest.mark.parametrize("seed", cases(120, (18, 65, 85)))
 def test_predictions(seed):
     setting = drawn(seed) | {"dynamics": random.Random(seed).choice(["sampled", "finite_group", "mean_field"])}
     check("drawn_predict", f"{seed}", answer_of(lambda: whole(bl.predict(**setting))))

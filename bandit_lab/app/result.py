@@ -91,8 +91,8 @@ def text_of(value: Any, digits: int = 5) -> str:
 
 
 def eigenvalues(values: np.ndarray) -> list[Any]:
-    """Eigenvalues for JSON: numbers, or {re, im} where they are complex."""
-    if np.all(np.abs(np.imag(values)) <= 1e-10 * (np.abs(values).max() + 1e-300)):
+    """Eigenvalues for JSON: numbers, or {re, im} where they are complex beyond rounding, of a matrix near 0 too."""
+    if np.all(np.abs(np.imag(values)) <= 1e-10 * np.abs(values).max() + 1e-15):
         return [float(v) + 0.0 for v in np.real(values)]
     return [{"re": float(v.real), "im": float(v.imag)} for v in values]
 

@@ -1,8 +1,6 @@
 """Altered logs, configurations and tables of runs: nothing but the one line of a ValueError leaves the readers.
 
 Seeds are fixed, and what is read stays: see `pinned`. No case may take more than 2 s of processor time or 500 MB.
-`python test_readers_fuzz.py 20000` tries as many of each kind as it is told; `... 20000 log` of one kind;
-`... 20000 log 5000` from a seed on.
 """
 
 import dataclasses
@@ -11,8 +9,6 @@ import json
 import random
 import re
 import resource
-import sys
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -299,16 +295,3 @@ def test_a_table_of_runs_may_name_files_in_odd_ways(tmp_path):
     (tmp_path / "index.csv").write_text("file,eval_curve\n/,b.json\n")
     with pytest.raises(ValueError, match="logs_index: expected the name of a file"):
         read_index(str(tmp_path / "index.csv"))
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as name:
-        first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
-        for kind in sys.argv[2:3] or KINDS:
-            for seed in range(first, first + int(sys.argv[1])):
-                if seed % 1000 == 999:
-                    print(f"{kind}: {seed + 1}", flush=True)
-                try:
-                    altered(kind, seed, Path(name))
-                except AssertionError as error:
-                    print(str(error)[:300], flush=True)

@@ -10,6 +10,7 @@ TIER ?= short
 LEFT_OUT_short := not slow and not nightly
 LEFT_OUT_slow := not nightly
 LEFT_OUT_all :=
+SHARED_OUT = -n $(or $(WORKERS),2) --dist loadfile --max-worker-restart 0  # a worker that dies ends the run
 
 .PHONY: sweep predict bench reproduce test nightly trainer lowest mutate lock lint format docs figures redraw notebooks clean help
 
@@ -26,10 +27,10 @@ reproduce: $(READY)  ## figures and claims as drafts; ARGS="figures=two_detector
 	$(BIN)/python -m bandit_lab reproduce $(ARGS)
 
 test: $(READY)  ## every kind of statement; TIER=slow: all of a commit's tests, TIER=all: nightly's too
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --max-worker-restart 0 -m "$(LEFT_OUT_$(TIER))" $(ARGS)
+	$(BIN)/python -m pytest $(SHARED_OUT) -m "$(LEFT_OUT_$(TIER))" $(ARGS)
 
 nightly: $(READY)  ## what TIER=slow leaves out: all variants, all experiments, long Monte Carlo, many kills
-	$(BIN)/python -m pytest -n $(or $(WORKERS),2) --dist loadfile --max-worker-restart 0 -m "nightly" $(ARGS)
+	$(BIN)/python -m pytest $(SHARED_OUT) -m "nightly" $(ARGS)
 
 trainer: $(TRAINER)/.ready  ## tests with TRL's trainer, in an environment of their own (3 GB: PyTorch)
 	OMP_NUM_THREADS=1 $(TRAINER)/bin/python -m pytest -m trainer packages/grpo_probe/tests $(ARGS)

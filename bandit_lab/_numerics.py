@@ -99,6 +99,12 @@ def ordered(maps: np.ndarray) -> np.ndarray:
     return np.take_along_axis(values, np.argsort(-np.abs(values), axis=-1, kind="stable"), axis=-1)
 
 
+def dominant(multipliers: np.ndarray) -> np.ndarray:
+    """Which of [n] have the largest modulus, up to rounding: modes that decay equally fast."""
+    sizes = np.abs(multipliers)
+    return sizes >= (1 - 1e-9) * sizes.max(initial=0.0)
+
+
 def row_of_each(table: Array, place: Array) -> Array:
     """table[place[l], :, l] for every lane l: [H, D, L] and [L] (within bounds) -> [D, L]."""
     _, size, lanes = table.shape

@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 
-from bandit_lab._numerics import ordered
+from bandit_lab._numerics import dominant, ordered
 from bandit_lab._root import first_beyond, root
 from bandit_lab.grpo import Learner, Mixture
 from bandit_lab.measure.frozen_moment import FAR
@@ -51,7 +51,6 @@ _PER_DECADE = 48  # points of a scan
 _MOST_ANGLES = 2**20
 _LONGEST_STEP = 0.05  # of a learning rate, along which multipliers are followed
 _NEAR_ONE = 0.05  # up to which they are told apart at a step of any length
-_ALIKE = 1e-9  # relative; moduli of multipliers that differ by rounding
 _GONE = 1e-13  # a multiplier that has fallen to 0
 
 
@@ -504,13 +503,11 @@ class Loop:
         maps = [(mode, mode.maps(np.array([rate]))[0]) for mode in self.modes]
         if not all(np.isfinite(whole).all() for _, whole in maps):
             return None
-        each = [(mode, *np.linalg.eig(whole)) for mode, whole in maps]
-        least = (1 - _ALIKE) * max(np.abs(values).max() for _, values, _ in each)
-        turned = max(
-            mode._turned(rate, values[place], vectors[:, place])
-            for mode, values, vectors in each
-            for place in np.flatnonzero(np.abs(values) >= least)
-        )
+        every = [(mode, *np.linalg.eig(whole)) for mode, whole in maps]
+        each = [(mode, *one) for mode, values, vectors in every for one in zip(values, vectors.T, strict=True)]
+        leads = dominant(np.array([multiplier for _, multiplier, _ in each]))
+        one_of_a_pair = [one for one, leading in zip(each, leads, strict=True) if leading and one[1].imag >= 0]
+        turned = max(mode._turned(rate, multiplier, vector) for mode, multiplier, vector in one_of_a_pair)
         return None if turned < 1e-12 else 2 * math.pi / turned * self.rule.period
 
     def _turned(self, rate: float, multiplier: complex, state: np.ndarray) -> float:

@@ -43,6 +43,8 @@ def flat(value: Any, at: str = "") -> Iterator[tuple[str, Any]]:
         value = np.array(value)
     if isinstance(value, Mapping):
         for key, one in value.items():
+            if key == "relative_error" and one is not None:
+                one = 1 + one  # the ratio: a difference of two numbers is known no better than they are
             yield from flat(one is not None if key in WORDS else one, f"{at}.{key}")
     elif isinstance(value, np.ndarray) and value.dtype.kind in "fiubc" and value.size > LONGEST:
         yield from flat(moments(value), at)
@@ -104,6 +106,6 @@ def check(table: str, case: str, answer: Any, close: float = CLOSE) -> None:
 def same(one: Any, other: Any, close: float) -> bool:
     """Equal, or numbers that are, or one that rounding decides."""
     if isinstance(one, float) and isinstance(other, float):
-        nothing = NOTHING if close <= CLOSE else close
+        nothing = NOTHING if close <= CLOSE else close / 100
         return one == other or abs(one - other) <= max(close * abs(one), nothing) or (one != one and other != other)
     return one in (other, ROUNDING)

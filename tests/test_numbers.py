@@ -13,8 +13,7 @@ THREE, FIVE = [0.85, 0.5, 0.2], [0.85, 0.7, 0.45, 0.3, 0.1]
 AGES = {"name": "ages", "weights": [0.5, 0.2, 0.3]}
 K3 = {"name": "k_arm", "rewards": THREE, "reference_logits": [0.0, 0.3, -0.2]}
 K5 = {"name": "k_arm", "rewards": FIVE, "reference_logits": [0.0, 0.3, -0.2, 0.1, 0.4]}
-FIXED = {"name": "k_arm", "rewards": [1.3, 0.2, -0.4], "kind": "fixed"}
-COOL, WARM = {"name": "temperature", "tau": 0.7}, {"name": "temperature", "tau": 1.3}
+COOL = {"name": "temperature", "tau": 0.7}
 LINEAR = {"schedule": "linear", "init_value": 0.3, "end_value": 0.0}
 
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bandit_lab import _checks
-from bandit_lab._numerics import ordered
+from bandit_lab._numerics import dominant, ordered
 from bandit_lab._root import AT_ONCE, first_beyond
 from bandit_lab.grpo import Hyper, Learner
 from bandit_lab.measure.block import AT_REST, LinearisedBlock, make_block, stack
@@ -20,7 +20,6 @@ from bandit_lab.measure.frozen_moment import FAR
 
 Kind = Literal["flip", "neimark_sacker", "fold"]
 _REAL = 1e-8
-_ALIKE = 1e-9  # relative; moduli of multipliers that differ by rounding
 _POINTS_PER_DECADE = 48
 
 
@@ -56,9 +55,8 @@ class Floquet:
 
         Of modes that decay equally fast it is the one that turns fastest.
         """
-        sizes = np.abs(self.multipliers)
-        alike = self.multipliers[sizes >= (1 - _ALIKE) * sizes.max(initial=0.0)]
-        angle = float(np.abs(np.angle(alike)).max()) if len(alike) else math.nan
+        angles = np.abs(np.angle(self.multipliers[dominant(self.multipliers)]))
+        angle = float(angles.max()) if len(angles) else math.nan
         return 2 * math.pi * self.period / angle if angle > _REAL else (math.inf if angle == angle else math.nan)
 
 

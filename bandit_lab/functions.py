@@ -16,7 +16,7 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import numpy as np
 
@@ -432,13 +432,17 @@ def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStac
         if name in CHOICES:
             alone = given.get("run_dir") is None
             values[name] = _variant(name, value, stack, getattr(defaults, name)["name"], alone)
-        elif isinstance(value, Mapping) and is_dataclass(factory := entries[name].default_factory):
+        elif is_dataclass(factory := entries[name].default_factory):
+            _checks.require(isinstance(value, Mapping), name, "a dictionary", value)
             for key in value:
                 _checks.choice(name, key, [one.name for one in fields(factory)])
             values[name] = factory(**{key: _plain(f"{name}.{key}", one) for key, one in value.items()})
             explicit |= {f"{name}.{key}" for key in value}
         else:
-            values[name] = _plain(name, value)
+            values[name], asked = _plain(name, value), entries[name].type
+            for kind, words in ((bool, "True or False"), (dict, "a dictionary")):
+                right = isinstance(values[name], kind) or kind not in (asked, get_origin(asked), *get_args(asked))
+                _checks.require(right, name, words, value)
         default = usual[name].default if name in usual else None
         if not (value is default or (isinstance(value, str | float) and value == default)):
             explicit.add(name)

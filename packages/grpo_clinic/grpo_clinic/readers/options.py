@@ -1,12 +1,14 @@
 """What a user may say about a log; all of it optional."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from grpo_clinic import _checks
 
+_WORDS = {str: "text", bool: "true or false", tuple: "a list"}
 UNITS = {"optimiser_step": "optimiser step", "rollout_cycle": "rollout cycle"}
 
 
@@ -42,6 +44,11 @@ class ReadOptions:
     needs_reward: bool = True
 
     def __post_init__(self) -> None:
+        for name, hint in get_type_hints(type(self)).items():
+            kinds = [get_origin(one) or one for one in (get_args(hint) if get_origin(hint) is UnionType else (hint,))]
+            if words := next((_WORDS[kind] for kind in kinds if kind in _WORDS), ""):
+                allowed = tuple(Iterable if kind is tuple else kind for kind in kinds)
+                _checks.require(isinstance(getattr(self, name), allowed), name, words, getattr(self, name))
         if self.reward_scale is not None:
             low, high = _checks.numbers("reward_scale", self.reward_scale, 2)
             _checks.require(low < high, "reward_scale", "(lowest, highest) with lowest < highest", self.reward_scale)

@@ -43,13 +43,15 @@ def _same(part: Series, case: Case) -> bool:
 def _part_stays(case: Case, rule: Rule) -> Fact | None:
     """Below half of its top in the last fifth, while the sum gained a fifth of its scale."""
     change, error = float(case.gain.change[0]), float(case.gain.error[0])
+    if change <= 0:
+        return None
     seen = []
     for key, part in case.curve.parts.items():
         if part.value.size < rule.rows or not TRUE_PART.search(key) or _same(part, case) or part.value.min() < 0:
             continue
         own = noise.gain_of(part.value)
         late, top = float(tail(part.value, 5).mean()), max(float(part.value.max()), 1.0)
-        share = max(float(own.change[0]), 0.0) / max(change, 1e-300)
+        share = max(float(own.change[0]), 0.0) / change
         enough = min(change / (0.2 * case.span), change / max(rule.errors * error / 2, 1e-300))
         score = min(enough, 0.5 * top / max(late, 1e-9), rule.limit / max(share, 1e-6))
         text = f"'{key}' gained {own.change[0]:+.2g} and stands at {late:.3g}; the reward gained {change:+.2g}"

@@ -4,7 +4,8 @@ A setting is the one of its number (a seed). Where it is refused, the key that t
 """
 
 import random
-from dataclasses import replace
+from contextlib import ExitStack
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ from pinned import check
 from test_numbers import whole
 
 import bandit_lab as bl
-from bandit_lab import measure
-from bandit_lab.app.settings.config import PredictSettings
+from bandit_lab import functions, measure
+from bandit_lab.app.settings.config import PredictSettings, SweepSettings
 from bandit_lab.grpo import Hyper
 from bandit_lab.lab.predict import build
+from bandit_lab.lab.sweep import plan
 
 POINT = [
     {"name": "two_arm", "rewards": [0.7, 0.2], "reference_logits": [0.2, -0.1], "initial_logits": [0.5, 0.1]},
@@ -109,9 +111,61 @@ def test_sweeps(seed):
 
     def swept():
         answer = bl.sweep(sweep=axes, seeds=8, steps=20, precision="float64", quiet=True, **fixed)
-        return {"data": answer.data, "whole": {"summary": whole(answer)["summary"]}}  # shown: differences near rounding
+        summary = {"summary": whole(answer)["summary"]}  # what is shown: differences near rounding
+        areas = [path.vertices for part in answer.plot().collections for path in part.get_paths()]
+        return {"data": answer.data, "whole": summary, "areas": areas}
 
     check("drawn_sweep", f"{seed}", answer_of(swept), close=1e-5)
+
+
+AXES = {
+    "refresh_interval": [[1, 4], {"start": 1, "stop": 20, "num": 6, "scale": "log"}, {"num": 7}],
+    "learning_rate": [{"num": 5}, {"start": 0.2, "stop": 20}, [0.3, 0.1]],
+    "momentum": [[0.98, 0.0], {"num": 4}, {"start": 0.5, "stop": 0.99, "num": 5}],
+    "kl_weight": [[0.5, 1.0], {"start": 0.1, "stop": 2}],
+}
+SAMPLED = {
+    "refresh_interval": [[1, 3], {"start": 2, "stop": 9, "num": 3, "scale": "log"}],
+    "momentum": [[0.9], [0, 0.5]],
+    "multiple": [[0.5, 1.5], {"num": 4}, {"start": 0.1, "stop": 1, "num": 3, "scale": "linear"}],
+}
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_plans(seed):
+    """What a sweep is about to compute: its axes, rows, steps and sizes, of all that it leaves to us."""
+    draw = random.Random(seed)
+    setting = {key: one for key, one in drawn(5000 + seed).items() if draw.random() < 0.5}
+    axes = {name: draw.choice(some) for name, some in AXES.items() if draw.random() < 0.5}
+    chosen = {name: draw.choice(some) for name, some in SAMPLED.items() if draw.random() < 0.3}
+    setting = {key: one for key, one in setting.items() if key not in axes or draw.random() < 0.1}
+    setting |= {"dynamics": draw.choice(["sampled", "sampled", "finite_group", "mean_field"]), "sweep": axes}
+    setting |= {"steps": draw.choice([50, 500])} if draw.random() < 0.3 else {}
+    setting |= {"sampled": chosen, "memory_limit": draw.choice([None, 8.0, 0.01])}
+
+    def planned():
+        with ExitStack() as stack:
+            ready = plan.prepare(*functions._settings("sweep", setting, stack))
+            return {key: getattr(ready, key) for key in dir(ready) if key[0] != "_" and key not in NO_NUMBERS}
+
+    check("drawn_plan", f"{seed}", answer_of(planned))
+
+
+NO_NUMBERS = ("settings", "learner", "trained")
+ODD = [True, None, "x", float("nan"), -1, -0.5, 0, 0.3, 1, 1.5, 10**9, [1, 2], {"a": 1}]
+
+
+@pytest.mark.parametrize("name", [one.name for one in fields(SweepSettings) if one.name != "run_dir"])
+def test_what_a_setting_may_be(name):
+    """Of each value whether it is taken, or what is expected instead."""
+    answers = {}
+    for value in ODD:
+        try:
+            with ExitStack() as stack:
+                plan.prepare(*functions._settings("sweep", {"memory_limit": 1.0, name: value}, stack))
+        except ValueError as error:
+            answers[str(value)] = str(error).partition(", got")[0].partition(" one of ")[0][-55:].lower()
+    check("settings", name, answers)
 
 
 MATRICES = ("fresh", "stale", "relaxation_matrix")
@@ -130,7 +184,7 @@ def measured(setting, dynamics):
         answer += [replace(stiffness, **matrices)]
     floquet = measure.floquet(learner, dynamics, hyper, count=20)
     largest = None if floquet.multipliers is None else np.abs(floquet.multipliers[:3])  # those at 0 are rounding
-    return [*answer, largest, floquet.second_moment, floquet.moment_error, floquet.reason is None]
+    return [*answer, largest, floquet.second_moment, floquet.moment_error, floquet.reason is None, floquet.cycle]
 
 
 @pytest.mark.parametrize("seed", cases(50))

@@ -64,6 +64,7 @@ PREDICTED = many(
     {"stiffness": 0.3, "staleness": "lag", "refresh_interval": 650},
     *({"optimizer": name, "dynamics": "finite_group"} for name in ("nadam", "amsgrad", "yogi", "adabelief")),
     {"bandit": "neural", "dynamics": "mean_field"},
+    {"bandit": K3 | {"kind": "fixed"}, "advantage": "rloo", "prompts": 4},
 )
 
 
@@ -110,6 +111,7 @@ SIMULATED = many(
     {"dynamics": "finite_group", "bandit": K3, "group_size": 4, "advantage": "median"},
     {"batch_reuse": True, "advantage": "tempered", "learning_rate": LINEAR},
     {"bandit": "neural", "steps": 8, "group_size": 8},
+    {"staleness": AGES | {"draws": 1}, "path": "reference", "steps": 9},
 )
 
 

@@ -33,7 +33,7 @@ class Squares:
 
     @property
     def size(self):
-        return float(self.stop - self.start)
+        return float(self.stop)
 
     def identity(self):
         return {"range": [self.start, self.stop]}
@@ -88,11 +88,14 @@ def test_a_write_error_at_any_operation_loses_one_chunk_at_most(tmp_path, monkey
         kept = finished(folder)
         for key in kept:
             assert ChunkStore(folder).load(key)["square"].shape == (4,)
+        (mine := ChunkStore(folder).folder / "notes.partial").parent.mkdir(exist_ok=True, parents=True)
+        mine.write_text("a file of the user")
+        left = sum(one.size for one in WORK if not ChunkStore(folder).is_done(key_of(one)))
         report = run_chunks(opened(folder), WORK, silent)
-        assert (report.found, report.computed) == (len(kept), 3 - len(kept))
+        assert (report.found, report.computed, report.size) == (len(kept), 3 - len(kept), left)
         assert {key: finished(folder)[key] for key in kept} == kept
         np.testing.assert_array_equal(squares(ChunkStore(folder)), np.arange(12) ** 2.0)
-        assert not list(folder.rglob("*.partial"))
+        assert list(folder.rglob("*.partial")) == [mine]
 
 
 def test_a_power_cut_at_any_operation_loses_one_chunk_at_most(tmp_path, monkeypatch):

@@ -78,6 +78,13 @@ def test_another_text_setting_or_package_measures_again_and_nothing_else_does(la
     monkeypatch.setattr(cache, "_code", lambda: "other")
     assert reproduce("run_dir=five") == OK
     assert lab.ran() == both
+    lab.edit(
+        "squares", "import os\n", "import os\n\n\ndef inputs(setting):\n    return os.environ.get('FILES', '')\n\n\n"
+    )
+    for place, files in (("six", "first"), ("seven", "second")):
+        monkeypatch.setenv("FILES", files)
+        assert reproduce(f"run_dir={place}") == OK
+        assert lab.ran() == both
 
 
 def test_a_file_whose_measurement_uses_the_theory_is_refused_before_it_runs(lab, capsys):
@@ -198,7 +205,7 @@ def test_bad_input_is_one_line_before_any_work(lab, capsys, argument, message):
 def test_publishing_merges_and_writes_the_index(lab):
     for name in ("cubes", "gone"):
         lab.write(name)
-    assert reproduce("figures=[cubes,gone,squares]", "run_dir=one", "publish=figures") == OK
+    assert reproduce("figures='cubes, gone,squares'", "run_dir=one", "publish=figures") == OK
     before = json.loads((lab.path / "figures/claims.json").read_text())
     assert [row["figure"] for row in before["claims"]] == ["cubes", "cubes", "gone", "gone", "squares", "squares"]
     (lab.path / "experiments/gone.py").unlink()

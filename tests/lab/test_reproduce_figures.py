@@ -211,7 +211,7 @@ def test_numbers_are_read_back_from_their_table():
     """Axes in any order, of one label, without labels, with one label twice; text, truth values, complex, missing."""
     one = xarray.Dataset(
         {
-            "grid": (("b", "a"), np.array([[1.5, np.nan, -0.25]] * 2), {"units": "m"}),
+            "grid": (("b", "a"), np.array([[1.234567891, np.nan, -0.25]] * 2), {"units": "m"}),
             "pole": ("a", np.array([1j, 2.0, -1.0]), {"units": "1"}),
             "flag": ("a", np.array([True, False, True]), {"units": "1"}),
             "alone": (("c", "a"), np.array([[1.0, 2.0, 3.0]]), {"units": "1"}),

@@ -178,3 +178,16 @@ def test_the_last_draw_that_differs_is_one_of_the_group(size):
     half, largest = jnp.full(1000, 0.5, jnp.float32), jnp.full(1000, 1 - 2.0**-24, jnp.float32)
     _, place, _ = jax.jit(lambda *words: _value_and_place(law, size, *words))(half, largest)
     assert place.max() == size - 1
+
+
+@pytest.mark.parametrize("size", [8, 96])
+def test_the_place_of_the_first_draw_that_differs_has_its_law(size):
+    """Of 2^16 uniforms: each share within 2 of them. The law of another policy is not that close."""
+    every = (jnp.arange(2**16, dtype=jnp.float32) + 0.5) / 2**16
+    law = jnp.broadcast_to(jnp.array([[0.9], [0.1]], jnp.float32), (2, 2**16))
+    value, place, _ = jax.jit(lambda u: _value_and_place(law, size, 0 * u, u))(every)
+    assert np.all(value == 0)
+    seen = np.bincount(place, minlength=size) / 2**16
+    for chance, near in ((0.9, True), (0.89, False)):
+        powers = chance ** np.arange(size - 1)
+        assert (np.max(np.abs(seen[1:] - powers / powers.sum())) <= 2 / 2**16) == near

@@ -27,6 +27,16 @@ def test_a_linear_rate_gives_the_interval_and_finds_lost_rows(tmp_path):
     assert "40 rows missing" in " ".join(curve.notes)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_steps_of_drawn_linear_rates(seed, tmp_path):
+    """Few or many rows, of the whole run or of its first half."""
+    draw = np.random.default_rng(seed)
+    interval, rows, part = (int(draw.choice(some)) for some in ([2, 5, 10, 25], [8, 12, 40], [4, 5, 8]))
+    step, total = interval * np.arange(1, rows + 1), interval * rows * part // 4
+    console(tmp_path / "x.log", 1e-5 * (1 - (step - 1) / total), interval, total, step[-1])
+    np.testing.assert_array_equal(read(tmp_path / "x.log")[0].step, step)
+
+
 def test_warm_up_then_decay_in_four_digits(tmp_path):
     step = np.arange(1, 61)
     rates = [float(f"{r:.4g}") for r in np.where(step < 10, (step - 1) * 1e-5 / 9, 1e-5 * (61 - step) / 52)]

@@ -53,6 +53,19 @@ def test_history_keeps_exact_means_of_equal_blocks():
         assert np.all(np.diff(step) == held.width)
 
 
+def test_a_history_that_was_cut_goes_on_as_one_that_never_had_it():
+    for last in range(40, 57):
+        held, other = History(16), History(16)
+        for step in range(last):
+            held.add(step, step)
+            other.add(step, step)
+        held.add(last, 1000)
+        held.cut(last)
+        held.add(last, -5)
+        other.add(last, -5)
+        np.testing.assert_array_equal(held.series("").value, other.series("").value)
+
+
 def test_a_collapse_is_found_soon_and_once():
     """A fall to the start at row 300 of 600: an alarm within 30 rows (a twentieth of the run), one only."""
     reward = rising(600)

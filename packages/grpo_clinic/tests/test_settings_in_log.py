@@ -61,6 +61,8 @@ def test_a_configuration_beside_the_log(tmp_path):
     written(tmp_path, "num_generations:\n  value: 6\nbeta:\n  value: 0.02\n", "wandb_config.yaml")
     assert of(log, "TRL").group_size == 6
     assert settings_of_log(log, {"group_size": 4}) == {"group_size": 4}  # what the log says wins
+    dumped = written(tmp_path, VERL.format(n=5))
+    assert settings_of_log(dumped, {"data.train_batch_size": 1, "other": 2})["data.train_batch_size"] == 64
 
 
 @pytest.mark.parametrize("text", ["", "{" * 5000, "{'data': {" * 3000, "[" * 100_000, "\x00\x01"])

@@ -93,7 +93,8 @@ def columns_json(path: Path) -> None:
 
 
 def nested_json(path: Path) -> None:
-    rows = [{"step": int(s), "train_reward": float(r)} for s, r in zip(STEP, REWARD, strict=True)]
+    deep = ({"log": {"train": {"all": {"reward": float(r)}}}} for r in REWARD)
+    rows = [{"step": int(s)} | one for s, one in zip(STEP, deep, strict=True)]
     path.write_text(json.dumps({"my_run": {"reward_key": "critic/score/mean", "n": N, "merged": rows}}))
 
 

@@ -440,7 +440,7 @@ def _settings(command: str, given: Mapping[str, Any], stack: contextlib.ExitStac
             explicit |= {f"{name}.{key}" for key in value}
         else:
             values[name], asked = _plain(name, value), entries[name].type
-            for kind, words in ((bool, "True or False"), (dict, "a dictionary")):
+            for kind, words in ((bool, "true or false"), (dict, "a dictionary")):
                 right = isinstance(values[name], kind) or kind not in (asked, get_origin(asked), *get_args(asked))
                 _checks.require(right, name, words, value)
         default = usual[name].default if name in usual else None

@@ -14,7 +14,7 @@ one computes, what differs is marked and not held:
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,20 @@ def moments(values: np.ndarray) -> dict[str, Any]:
         answer |= {f"{name}finite": int(finite.sum()), f"{name}mean": line.mean(), f"{name}square": square}
         answer[f"{name}weighed"] = (weights * line).mean()
     return answer
+
+
+ODD = [True, None, "x", float("nan"), -1, -0.5, 0, 0.3, 1, 1.0, 1.5, 10**9, [1, 2], {"a": 1}]
+
+
+def refusals(take: Callable[[Any], Any]) -> dict[str, str]:
+    """Of odd values that are refused: what is expected instead."""
+    answers = {}
+    for value in ODD:
+        try:
+            take(value)
+        except ValueError as error:
+            answers[str(value)] = str(error).partition(", got")[0].lower()
+    return answers
 
 
 def check(table: str, case: str, answer: Any, close: float = CLOSE) -> None:

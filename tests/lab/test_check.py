@@ -15,9 +15,8 @@ from bandit_lab.bandits.gaussian import GaussianBandit, gaussian
 from bandit_lab.grpo import ADVANTAGES, DrGRPO, Lag, Refresh, TokenMean
 from bandit_lab.grpo.advantage.none import NoBaseline
 from bandit_lab.grpo.kl import Exact
-from bandit_lab.lab.check import CHECKS, run_check, subject_of
+from bandit_lab.lab.check import CHECKS, run_check, sampling, subject_of
 from bandit_lab.lab.check.result import close, not_zero
-from bandit_lab.lab.check.sampling import judge as judged
 from bandit_lab.lab.check.stability import growth_of
 
 ALL = [(kind, name) for kind, registry in registries().items() for name in registry]
@@ -275,7 +274,7 @@ def test_no_check_passes_on_a_comparison_of_nothing(monkeypatch):
 @pytest.mark.parametrize("z", [[1.0, -9.0], [9.0, -1.0]])
 def test_a_deviation_counts_on_both_sides(z):
     with pytest.raises(AssertionError, match=r"9\.00 on 2 numbers"):
-        judged(np.array(z), 10, 0)
+        sampling.judge(np.array(z), 10, 0)
 
 
 def test_a_failed_check_exits_1_and_says_how_often(tmp_path, monkeypatch, capsys):

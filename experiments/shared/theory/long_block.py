@@ -33,11 +33,6 @@ def success_recurrence(success: np.ndarray, reference: float, kl_weight: float, 
         return 1 / (1 + (1 - reference) / reference * np.exp(-tilt))
 
 
-def success_slope(success: float, kl_weight: float) -> float:
-    """Slope of the recurrence at a fixed point p (eps = 0): -(1-2p)/(2 beta sqrt(p(1-p))) = -rho."""
-    return -(1 - 2 * success) / (2 * kl_weight * float(np.sqrt(success * (1 - success))))
-
-
 def long_block_policy(signal: Signal, reference: np.ndarray, kl_weight: float, policy: np.ndarray) -> np.ndarray:
     """Policy [K] at the end of an infinitely long `ratio` block that started at `policy` [K]."""
     return tilted_policy(signal.means, reference, min(signal.factor(policy), HUGE) / kl_weight)

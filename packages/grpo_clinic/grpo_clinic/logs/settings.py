@@ -56,8 +56,8 @@ class FitSettings(LogSettings):
         _checks.require(bool(self.models), "models", f"at least one of {', '.join(LAWS)}", [])
         for law in self.models:
             _checks.choice("models", law, LAWS)
-        level = _checks.finite_number("level", self.level)
-        _checks.require(0.5 <= level <= 0.99, "level", "a number in [0.5, 0.99]", self.level)
+        inside = 0.5 <= _checks.finite_number("level", self.level) <= 0.99
+        _checks.require(inside, "level", "a number in [0.5, 0.99]", self.level)
         if self.learning_rate is not None:
             _checks.positive("learning_rate", self.learning_rate)
         if self.momentum is not None:

@@ -58,7 +58,8 @@ def numbers(name: str, values: Any, length: int | None = None) -> tuple[float, .
 def choice(name: str, value: Any, allowed: Iterable[str]) -> str:
     """`value` if it is one of `known`. Raises ValueError that lists the known names, with the nearest, otherwise."""
     names = list(allowed)
-    near = difflib.get_close_matches(str(value), names, n=1)
-    meant = f" (did you mean {near[0]}?)" if near else ""
-    require(value in names, name, f"one of {', '.join(names)}{meant}", value)
+    if value not in names:
+        near = difflib.get_close_matches(str(value), names, n=1)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        require(False, name, f"one of {', '.join(names)}{meant}", value)
     return str(value)

@@ -32,8 +32,9 @@ test: $(READY)  ## every kind of statement; TIER=slow: all of a commit's tests, 
 nightly: $(READY)  ## what TIER=slow leaves out: all variants, all experiments, long Monte Carlo, many kills
 	$(BIN)/python -m pytest $(SHARED_OUT) -m "nightly" $(ARGS)
 
-trainer: $(TRAINER)/.ready  ## tests with TRL's trainer, in an environment of their own (3 GB: PyTorch)
-	OMP_NUM_THREADS=1 $(TRAINER)/bin/python -m pytest -m trainer packages/grpo_probe/tests $(ARGS)
+trainer: $(TRAINER)/.ready  ## tests with TRL's trainer, in an environment of their own (2 GB: PyTorch); TIER as of test
+	OMP_NUM_THREADS=1 $(TRAINER)/bin/python -m pytest $(SHARED_OUT) \
+	    -m "trainer and ($(or $(LEFT_OUT_$(TIER)),trainer))" packages/grpo_probe/tests $(ARGS)
 
 lowest:  ## lower bounds of all packages on every supported Python: commands, and the tests of `make test`
 	.ci/lowest all
@@ -92,11 +93,12 @@ $(VENV)/.docs: $(READY)
 	$(BIN)/python -m pip install --quiet --constraint requirements.lock --editable '.[docs]'
 	touch $(VENV)/.docs
 
-# PyTorch comes with its CUDA libraries wherever the index has no wheel for the CPU alone. The network may be slow. Most of
-# its modules are never imported, and need not be compiled.
+# The oldest PyTorch that the extra allows comes first: a newer one would bring its CUDA libraries from an index that has a
+# wheel of this one for the CPU alone. The network may be slow. Most of its modules are never imported, and need not be compiled.
 $(TRAINER)/.ready: pyproject.toml
 	test -x $(TRAINER)/bin/python || $(PYTHON) -m venv $(TRAINER)
 	for wait in 5 20 0; do \
+	    PIP_DEFAULT_TIMEOUT=300 $(TRAINER)/bin/python -m pip install --quiet --no-compile torch==2.13.0 && \
 	    PIP_DEFAULT_TIMEOUT=300 $(TRAINER)/bin/python -m pip install --quiet --no-compile --editable packages/grpo_clinic --editable 'packages/grpo_probe[trl]' --editable '.[test]' && break; \
 	    test $$wait -gt 0 && sleep $$wait || exit 1; \
 	done

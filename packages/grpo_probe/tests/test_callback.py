@@ -1,6 +1,7 @@
 """The monitor inside TRL's trainer: the same losses with it and without, its scores in the log, what it costs."""
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -122,12 +123,13 @@ def test_a_resumed_run_is_given_its_past():
     _, state = logged(StabilityCallback(show=None), rewards)
     callback = StabilityCallback(show=None)
 
-    class Arguments:
-        num_generations = 4
-
-    callback.on_train_begin(Arguments(), state, TrainerControl())
+    arguments = SimpleNamespace(num_generations=4)
+    callback.on_train_begin(arguments, state, TrainerControl())
     assert callback.monitor.rows == 100
     assert "collapsed" in callback.monitor.verdict
+    own = StabilityCallback(show=None, group_size=6)
+    own.on_train_begin(arguments, state, TrainerControl())
+    assert (callback.monitor._group_size, own.monitor._group_size) == (4, 6)
 
 
 def test_a_failure_that_does_not_exist_is_refused():

@@ -5,8 +5,9 @@
 
 The first leaves out nothing by its cost, and writes the CPU seconds of every test, of its processes too. Of a statement
 (a function) that costs more than `MOST` (`MORE`), the cheapest cases stay that cost no more together. Every file
-keeps its cheapest statement, and those of `KEPT` stay: the shortest kill, interruption, run folder and witness of its
-kind. Of every planted defect that a test has noticed (`defects.txt`, rows of `mutate.py`) the cheapest such test stays.
+keeps a case of its cheapest statement, and those of `KEPT` stay: the shortest kill, interruption, run folder and
+witness of its kind. Of every planted defect that a test has noticed (`defects.txt`, rows of `mutate.py`) the cheapest
+such test stays.
 """
 
 import re
@@ -15,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-MOST = 1.5
+MOST = 0.8
 """Seconds of a core per statement."""
 MORE = {"test_drawn_numbers.py": 18.0, "packages/grpo_clinic/tests/test_clinic_numbers.py": 9.0}
 """Where it is more: drawn settings see most for their time."""
@@ -78,11 +79,12 @@ def costly(
     files: dict[str, list[str]] = defaultdict(list)
     for name in sorted(seconds, key=lambda name: sum(seconds[name].values())):
         files[name.partition("::")[0]].append(name)
-    stay = KEPT | {names[0] for names in files.values()}
+    alone = {names[0] for names in files.values()}
     left_out = {}
     for name, cases in sorted(seconds.items()):
         most = MORE.get(name.partition("::")[0], MOST)
-        if name not in stay and sum(cases.values()) > most:
+        most = max(most, min(cases.values())) if name in alone else most
+        if name not in KEPT and sum(cases.values()) > most:
             left_out[name] = cheapest(cases, most)
     for tests in defects:
         costs_of = {(name, case): seconds[name][case] for name, case in tests if case in seconds.get(name, ())}

@@ -10,7 +10,7 @@ import pytest
 import bandit_lab
 
 ROOT = Path(__file__).resolve().parents[1]
-SECONDS = ("check", "explore", "reproduce", "sweep")
+MARKS = dict.fromkeys(("check", "reproduce", "sweep"), (pytest.mark.slow,)) | {"explore": (pytest.mark.nightly,)}
 NAMES = [
     *(("bandit_lab", name) for name in bandit_lab.__all__ if name != "__version__"),
     *(("grpo_clinic", name) for name in grpo_clinic.__all__ if name != "__version__"),
@@ -29,7 +29,7 @@ def ran(home: str, name: str, **given: object) -> doctest.TestResults:
 
 @pytest.mark.parametrize(
     ("home", "name"),
-    [pytest.param(*one, marks=[pytest.mark.slow] if one[1] in SECONDS else []) for one in NAMES],
+    [pytest.param(*one, marks=MARKS.get(one[1], ())) for one in NAMES],
     ids=[name for _, name in NAMES],
 )
 def test_an_example_runs(home, name, tmp_path, monkeypatch):

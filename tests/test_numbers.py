@@ -14,6 +14,7 @@ AGES = {"name": "ages", "weights": [0.5, 0.2, 0.3]}
 K3 = {"name": "k_arm", "rewards": THREE, "reference_logits": [0.0, 0.3, -0.2]}
 K5 = {"name": "k_arm", "rewards": FIVE, "reference_logits": [0.0, 0.3, -0.2, 0.1, 0.4]}
 COOL = {"name": "temperature", "tau": 0.7}
+HOT = {"name": "temperature", "tau": 1.5}
 LINEAR = {"schedule": "linear", "init_value": 0.3, "end_value": 0.0}
 
 
@@ -65,6 +66,10 @@ PREDICTED = many(
     *({"optimizer": name, "dynamics": "finite_group"} for name in ("nadam", "amsgrad", "yogi", "adabelief")),
     {"bandit": "neural", "dynamics": "mean_field"},
     {"bandit": K3 | {"kind": "fixed"}, "advantage": "rloo", "prompts": 4},
+    {"bandit": K3, "sampler": HOT, "advantage": "dr_grpo", "kl_weight": 0.02},
+    {"bandit": "sequence", "sampler": HOT, "advantage": "dr_grpo", "kl_weight": 0.02},
+    {"bandit": {"name": "two_arm", "rewards": [0.5, 0.5]}, "sampler": HOT},
+    {"bandit": K3 | {"kind": "fixed"}, "advantage": "none", "group_size": 5},
 )
 
 
@@ -99,6 +104,7 @@ def test_bandits(built):
     check("bandits", name_of(built), [np.atleast_1d(one) for one in jax.tree.leaves(answer)])
 
 
+NETWORK = {"name": "neural", "contexts": 2, "architecture": "mlp", "task": "parity"}
 SHORT = {"steps": 40, "seeds": 12, "refresh_interval": [1, 3], "learning_rate": 0.2, "precision": "float64"}
 SIMULATED = many(
     {},
@@ -112,6 +118,12 @@ SIMULATED = many(
     {"batch_reuse": True, "advantage": "tempered", "learning_rate": LINEAR},
     {"bandit": "neural", "steps": 8, "group_size": 8},
     {"staleness": AGES | {"draws": 1}, "path": "reference", "steps": 9},
+    {"bandit": NETWORK, "prompts": 2, "steps": 6, "group_size": 4},
+    {"bandit": NETWORK | {"contexts": 1}, "prompts": 2, "steps": 6, "group_size": 4},
+    {"bandit": K3, "estimator": "tpo", "prompts": 2, "group_size": 4},
+    {"bandit": {"name": "two_arm", "kind": "fixed"}, "advantage": "dapo", "group_size": 4, "prompts": 2},
+    {"advantage": "dapo", "group_size": 4, "staleness": AGES | {"draws": 2}, "steps": 9},
+    {"bandit": "noisy_verifier", "advantage": "dapo", "group_size": 4, "curves": True},
 )
 
 

@@ -22,6 +22,13 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "grading/test_diagnoses.py::test_logged_rewards_are_draws_of_the_hidden_means": (),
     "grading/test_diagnoses.py::test_the_learning_rate_is_set_over_the_exact_threshold": (),
     "benchmarks/test_benchmarks.py::test_all_three_draw_the_same_curves": ("A Bernoulli N=3",),
+    # A second witness, of which the tier before has a few settings.
+    "theory/test_thresholds.py::test_closed_forms_match_bisected_eigenvalues": (
+        "refresh-0.9",
+        "lag-0.3",
+        "pipeline-0.0",
+    ),
+    "test_loop.py::test_random_stiffness_matrices": ("0", "1"),
     # Monte Carlo over many runs: a rate, a moment, a law of counts.
     "simulation/test_fast_path.py::test_both_paths_have_the_same_distribution": (
         "clipped, two fixed arms",
@@ -36,6 +43,7 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "measure/test_adam.py::test_noisy_adam_responds_as_the_self_consistent_state_does": (),
     "measure/test_fluctuation.py::test_stationary_variance_of_one_case": ("two_arms-fast",),
     "measure/test_escape.py::test_survival_against_the_exact_chain": (),
+    "packages/grpo_clinic/tests/test_monitor.py::test_without_spending_there_are_false_alarms": (),
     "packages/grpo_clinic/tests/test_curves_fit.py::test_laws_are_told_apart_when_the_curve_can_tell": (),
     "packages/grpo_clinic/tests/test_curves_fit.py::test_intervals_cover_at_their_rate": (
         "single_exponential",
@@ -68,11 +76,9 @@ SLOW: dict[str, tuple[str, ...]] = {
     # Processes, kills, disks: `make test` keeps one kill, one interruption, one failed chunk, one full disk.
     "app/test_resume.py::test_no_number_depends_on_how_the_work_is_cut": (),
     "app/test_resume.py::test_a_full_disk_stops_the_run_which_then_continues": (),
-    "benchmarks/test_benchmarks.py::test_a_quick_look_at_two_sizes": (),
     "benchmarks/test_benchmarks.py::test_all_three_draw_the_same_curves": (),
     "lab/test_check.py::test_no_check_passes_on_a_comparison_of_nothing": (),
     "lab/test_extending.py::test_an_example_runs_and_keeps_the_rules": (),
-    "grading/test_diagnoses.py::test_the_script_scores_simulated_runs": (),
     # What a run folder says, in drafts and sweeps of further settings.
     "lab/test_reproduce.py::test_pictures_repeat_to_the_byte_and_have_the_promised_width": (),
     "lab/test_reproduce.py::test_publishing_merges_and_writes_the_index": (),
@@ -106,7 +112,6 @@ SLOW: dict[str, tuple[str, ...]] = {
     "measure/test_adam.py::test_weight_decay_moves_the_fixed_point": (),
     "measure/test_period_jacobian.py::test_every_bandit_advantage_and_estimator": (),
     "measure/test_period_jacobian.py::test_a_fixed_point_that_moves_with_the_learning_rate_is_solved_at_every_rate": (),
-    "measure/test_group_size.py::test_group_size_moves_the_threshold": (),
     "simulation/test_fast_draws.py::test_rare_arms_are_drawn_at_their_rate": (),
     "simulation/test_closed_forms.py::test_two_arm_curves_converge_to_the_exact_laws_with_order_one": (
         "grpo-sinh_law",

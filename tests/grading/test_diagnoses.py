@@ -1,6 +1,5 @@
 """Sick runs: what is planted is there, logs are what was drawn, scores count right, failures are found."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,10 +8,7 @@ from grpo_clinic.report import FAILURES
 
 from bandit_lab.theory import thresholds
 from experiments.grading import diagnoses, scores
-from experiments.grading.diagnoses import SPLITS
-from experiments.grading.reward_only import among
 from experiments.grading.scores import ScoredRun
-from experiments.shared import script
 from experiments.shared.sick_runs.effects import effects, label
 from experiments.shared.sick_runs.plant import load, plant, plant_one
 from experiments.shared.sick_runs.simulate import simulate_all, with_rates
@@ -43,28 +39,6 @@ def runs():
 @pytest.fixture(scope="module")
 def panel(runs):
     return diagnoses.judge(runs, {}, lambda done, total: None)
-
-
-def test_ranges_are_whole_and_seeds_differ():
-    about = load("effects")
-    assert load("training")["seed"] != load("held_out")["seed"]
-    for split in SPLITS:
-        ranges = load(split)
-        assert sum(ranges["mix"].values()) == pytest.approx(1)
-        assert set(ranges["mix"]) == set(ranges["recipes"])
-    lengths, prompts = load("held_out")["log"]["points"]["log"], load("held_out")["log"]["batch"]["one_of"]
-    assert lengths == [60, 500]
-    assert (min(p for p, _ in prompts), max(p for p, _ in prompts)) == (4, 64)
-    for failure in FAILURES:
-        assert about[failure]["healthy"] < about[failure]["demanded"]
-
-
-def test_a_run_does_not_depend_on_how_many_follow():
-    few, many = plant(one_shape(), 3), plant(one_shape(), 9)
-    for a, b in zip(few, many[:3], strict=True):
-        assert a.learning_rate == b.learning_rate
-        np.testing.assert_array_equal(a.offsets, b.offsets)
-        assert a.seed == b.seed
 
 
 def test_logged_rewards_are_draws_of_the_hidden_means(runs):
@@ -129,17 +103,6 @@ def test_deaf_diagnostics_would_fail(runs):
     assert scores.macro_recall(diagnoses.judge(runs, deaf, lambda done, total: None).judged) < 0.5
 
 
-def test_a_classifier_learns_what_can_be_learned_and_nothing_else():
-    """Two normal clouds 3 standard deviations apart: > 85 % right; the same on noise: < 75 % (n = 100, seed 4)."""
-    rng = np.random.default_rng(4)
-    kind = np.arange(200) % 2
-    apart = rng.normal(size=(200, 3)) + 3 * kind[:, None] * np.array([1, 0, 0])
-    blind = rng.normal(size=(200, 3))
-    for values, low, high in ((apart, 0.85, 1.0), (blind, 0.0, 0.75)):
-        right = np.mean(among(values[:100], kind[:100], 2)(values[100:]) == kind[100:])
-        assert low <= right <= high
-
-
 def test_scores_count():
     def one(size, named, healthy=False):
         sizes = dict.fromkeys(FAILURES, 0.0) | {"reward_hacking": size}
@@ -155,31 +118,3 @@ def test_scores_count():
     counts = scores.confusion(judged)
     assert counts.sum() == 4  # the weak one is left out
     assert counts[1].tolist() == [1, 1, 0, 0, 0]
-
-
-def test_grades_are_counted_against_the_true_reward():
-    def one(lacking, *harmful):
-        labels = dict.fromkeys(FAILURES, "absent") | {"policy_concentration": "present"}
-        return ScoredRun(dict.fromkeys(FAILURES, 0.0), labels, ("policy_concentration",), False, harmful, lacking)
-
-    harmful = [one(lost, "policy_concentration") for lost in (0.6, 0.4, 0.1)]
-    grades = scores.grades([*harmful, one(0.0), one(0.2)])
-    row = next(row for row in grades["failures"] if row["failure"] == "policy_concentration")
-    assert (row["found"], row["graded_failure"], row["graded_note"]) == (5, 3, 2)
-    assert (row["lacking_as_failure"], row["lacking_as_note"]) == (0.4, 0.1)
-    assert row["in_order"] == pytest.approx(5 / 6)
-    assert grades["failures"][0]["in_order"] is None
-    assert grades["failures"][0]["in_order_reason"]
-
-
-def test_the_script_scores_simulated_runs(tmp_path, monkeypatch, capsys):
-    """24 runs of one batch shape through the script: a table, the numbers and the picture."""
-    monkeypatch.setattr(diagnoses, "load", lambda name: one_shape() if name in SPLITS else load(name))
-    monkeypatch.chdir(tmp_path)
-    assert diagnoses.main(["runs=24", "run_dir=out", "limits={entropy_lost: 0.2}"]) == script.OK
-    benchmark = json.loads((tmp_path / "out/summary.json").read_text(), parse_constant=pytest.fail)["benchmark"]
-    assert benchmark["runs"] == 24
-    assert {row["failure"] for row in benchmark["diagnose"]["failures"]} == set(FAILURES)
-    assert benchmark["reward_only"]["healthy"] == benchmark["diagnose"]["healthy"] > 0
-    assert (tmp_path / "out/recall.png").stat().st_size > 1000
-    assert "mean recall" in capsys.readouterr().out

@@ -14,7 +14,9 @@ from bandit_lab.bandits import BANDITS, TabularBandit, k_arm
 from bandit_lab.bandits.gaussian import GaussianBandit, gaussian
 from bandit_lab.grpo import ADVANTAGES, DrGRPO, Lag, Refresh, TokenMean
 from bandit_lab.grpo.advantage.none import NoBaseline
+from bandit_lab.grpo.correction import NoCorrection
 from bandit_lab.grpo.kl import Exact
+from bandit_lab.grpo.sampler import OwnLaw, TopK
 from bandit_lab.lab.check import CHECKS, run_check, sampling, subject_of
 from bandit_lab.lab.check.result import close, not_zero
 from bandit_lab.lab.check.stability import growth_of
@@ -209,7 +211,43 @@ class Silent:
         return jnp.where(jnp.isfinite(ratio), 1.0, jnp.nan)
 
 
+@dataclass(frozen=True)
+class Unnormalised(OwnLaw):
+    """Its law has another sum than 1."""
+
+    def log_law(self, log_policy):
+        return 1.1 * log_policy
+
+
+@dataclass(frozen=True)
+class NeverDraws(TopK):
+    """Says that it can draw every answer."""
+
+    draws_all = True
+    k: int = 2
+
+
+@dataclass(frozen=True)
+class NotOneAtOne(NoCorrection):
+    """Weighs an answer whose two probabilities agree."""
+
+    def weight(self, mismatch):
+        return mismatch + 0.1
+
+
+@dataclass(frozen=True)
+class BelowZero(NoCorrection):
+    """Turns the gradient of rare answers round."""
+
+    def weight(self, mismatch):
+        return 1 + jnp.log(mismatch)
+
+
 DEFECTS = [
+    ("sampler", Unnormalised, "declared law"),
+    ("sampler", NeverDraws, "declared law"),
+    ("correction", NotOneAtOne, "weights of the mismatch"),
+    ("correction", BelowZero, "weights of the mismatch"),
     ("bandit", misdrawn, "rewards drawn follow the law"),
     ("bandit", not_normal, "rewards drawn follow the law"),
     ("bandit", misdrawn, "exact mean of a group against sampling"),
@@ -234,6 +272,12 @@ def test_planted_defects_are_caught(kind, builder, check, monkeypatch):
     registry = registries()[kind]
     monkeypatch.setattr(registry, "_builders", {**registry._builders, "defect": builder})
     assert run_check(check, subject_of(kind, "defect")).status == "FAIL"
+
+
+@pytest.mark.parametrize(("kind", "name"), [one for one in ALL if one[0] in ("sampler", "correction")])
+def test_laws_and_weights_that_are_shipped_are_as_declared(kind, name):
+    checks = [one for one in ("declared law", "weights of the mismatch") if kind in CHECKS[one].kinds]
+    assert [run_check(one, subject_of(kind, name)).status for one in checks] == ["pass"]
 
 
 @jax.tree_util.register_dataclass

@@ -9,6 +9,8 @@ import pytest
 import bandit_lab as bl
 from bandit_lab.lab.explore import tables as made
 
+pytestmark = pytest.mark.slow  # the sweep and the page that all of them share
+
 SETTING = {"momentum": 0.35, "group_size": 16, "kl_weight": 1.3}
 
 

@@ -61,26 +61,3 @@ def test_noise_is_the_variance_of_the_sampled_gradient():
     by_hand = np.var(np.mean(centred * (1 - 2 * arms), axis=1))
     assert abs(seen / by_hand - 1) < 0.06
     assert abs(variants.gap_noise(several, 0, 0.0, 0.0, 20_000) / by_hand - 1) > 0.5
-
-
-def test_what_becomes_of_a_large_displacement():
-    time = np.arange(600)
-    runs = {
-        "returns": 0.3 * np.exp(-time / 50) * np.cos(time),
-        "cycles": 0.3 * np.cos(0.1 * time),
-        "vertex": 0.3 + 0.02 * time,
-        "overflow": np.where(time < 500, 0.3, np.inf),
-    }
-    assert {name: variants.OUTCOMES[variants.outcome(run)] for name, run in runs.items()} == {n: n for n in runs}
-
-
-def test_growth_and_decay_are_told_apart():
-    time = np.arange(901)
-    runs = np.array([np.exp(rate * time) * np.cos(0.13 * time) for rate in (1e-3, -1e-3, 0.05, -0.05)])
-    np.testing.assert_array_equal(variants.grows(1e-6 * runs, 1e-6), [True, False, True, False])
-    assert not variants.grows(np.full((1, 901), np.nan), 1e-6)[0]
-    with np.errstate(over="ignore", invalid="ignore"):
-        overflowing = np.exp(2.0 * time)
-        overflowing = overflowing - 0 * overflowing  # infinity, then NaN
-    assert np.isnan(overflowing[-1])
-    assert variants.grows(1e-6 * overflowing[None], 1e-6)[0]

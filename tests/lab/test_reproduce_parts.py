@@ -113,6 +113,12 @@ PLANTED = {
         "measure",
         "bandit_lab.lab.predict.fixed_point.wire in line 17",
     ),
+    "the package": (
+        "return law(x), UNIT",
+        "import bandit_lab\n    return getattr(bandit_lab, x), UNIT",
+        "predict",
+        "bandit_lab in line 12",
+    ),
     "the module": ("two_arm(x)", "two_arm(theory)", "measure", "bandit_lab.theory in line 17"),
     "a changed module": (
         "def shared",

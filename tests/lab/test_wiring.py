@@ -15,6 +15,7 @@ from bandit_lab.grpo.estimator.tpo import TPO
 from bandit_lab.lab.predict import build
 from bandit_lab.lab.predict.fixed_point import LinearTheory, linearise, measured_linear, noise_covariance, signal_of
 from bandit_lab.lab.sweep.jobs import predict_rows
+from bandit_lab.loop import RateCrossing
 
 GROUPS = {"bandit": "two_arm", "advantage": "grpo", "estimator": "frozen", "staleness": "refresh", "optimizer": "sgd"}
 
@@ -180,3 +181,12 @@ def test_a_complex_stiffness_has_a_closed_threshold_and_rings_at_once(model):
     equilibrium = SimpleNamespace(linear=turning)
     rows = predict_rows({1.0: equilibrium}, cells(1.0, 0.9, [1, 4]), lambda *_: None)
     assert [onset.value for onset in rows.onset] == [0, 0]
+
+
+@pytest.mark.parametrize(("share", "rings"), [(0.5, True), (0.9996, True), (1.0005, True), (1.002, False)])
+def test_an_onset_at_the_threshold_is_one_and_one_beyond_it_is_none(share, rings):
+    """As at a flip: both are the same learning rate but for rounding."""
+    known = {"threshold": RateCrossing(0.5, "flip"), "onset": RateCrossing(0.5 * share)}
+    equilibrium = SimpleNamespace(linear=SimpleNamespace(rate=lambda name, *_: known.get(name, RateCrossing(1.0))))
+    (onset,) = predict_rows({1.0: equilibrium}, cells(1.0, 0.9, [1])).onset
+    assert (onset.value is not None) is rings

@@ -129,20 +129,6 @@ def test_skyrl_console_steps(tmp_path, ray):
     np.testing.assert_array_equal(cut.reward, curve.reward[:-1])
 
 
-def test_easy_r1_nests_its_keys(tmp_path):
-    """EasyR1's file logger: {"step": n, "reward": {"overall": ...}, "actor": {...}}."""
-    rows = [
-        {"step": int(step), "reward": {"overall": reward, "accuracy": reward, "format": 1.0},
-         "actor": {"grad_norm": 0.5, "lr": 1e-6}, "val": {"reward_score": reward / 2}}
-        for step, reward in zip(STEPS, REWARDS, strict=True)
-    ]  # fmt: skip
-    curve = one(written(tmp_path / "experiment_log.jsonl", map(json.dumps, rows)))
-    check(curve)
-    assert curve.reward_series.key == "reward.overall"
-    assert set(curve.series) >= {"grad_norm", "lr"}
-    assert curve.eval.key == "val.reward_score"
-
-
 def trl_rows():
     return [{"step": int(s), "reward": r, "loss": 0.1, "epoch": 0.1} for s, r in zip(STEPS, REWARDS, strict=True)]
 

@@ -387,28 +387,6 @@ def test_bare_numbers_and_a_mean_beside_its_step_are_rewards(tmp_path):
         read(tmp_path / "more.jsonl")
 
 
-@pytest.mark.parametrize(
-    ("key", "role"),
-    [
-        ("debug/vllm_vs_local_logprob_diff_mean", "engine_abs"),
-        ("actor/rollout_train_logprob_gap", "engine_abs"),
-        ("actor/clip_fraction", "clip_frac"),
-        ("rollout/truncated", "truncation"),
-        ("rollout_corr/rollout_is_eff_sample_size", "ess"),
-        ("train/ess_ratio", "ess"),
-        ("tis_eff_sample_size", "ess"),
-        ("rollout_corr/kl", "engine_k1"),
-        ("rollout_corr/k3_kl", "engine_kl"),
-        ("off_policy/max", "age_max"),
-    ],
-)
-def test_the_keys_of_trainers_are_read_by_quantity(key, role, tmp_path):
-    rows = [f'{{"step": {n}, "reward": 0.{n}, "{key}": 0.{n}}}' for n in range(1, 9)]
-    (tmp_path / "log.jsonl").write_text("\n".join(rows))
-    (curve,) = read(tmp_path / "log.jsonl")
-    assert curve.series[role].key == key
-
-
 def test_a_setting_is_no_age(tmp_path):
     rows = [f'{{"step": {n}, "reward": 0.{n}, "max_head_offpolicyness": 4}}' for n in range(1, 9)]
     (tmp_path / "log.jsonl").write_text("\n".join(rows))

@@ -14,8 +14,9 @@ _TIMES, _ERRORS = 1.5, 4.0
 
 @dataclass(frozen=True)
 class Difference:
-    """A series of both runs: medians over the steps that both have, and their factor `times` (NaN with signs that
-    differ). `errors`: the difference of the means in its errors. Then the first step from which three rows differ."""
+    """A series of both runs: medians over the steps that both have, and their factor `times` (infinite where one is 0,
+    or the signs differ). `errors`: the difference of the means in its errors. Then the first step from which three rows
+    differ."""
 
     name: str
     first: float
@@ -51,8 +52,8 @@ def _difference(name: str, ours: Series, theirs: Series) -> Difference | None:
     if not a.size or not b.size:
         return None
     x, y = median(a), median(b)
-    times = max(abs(x), abs(y)) / max(min(abs(x), abs(y)), 1e-300) if x * y >= 0 else np.inf
-    times = 1.0 if x == y else times
+    smaller, larger = sorted((abs(x), abs(y)))
+    times = 1.0 if x == y else larger / smaller if x and np.sign(x) == np.sign(y) else np.inf
     error = float(np.hypot(noise.error_of_mean(a), noise.error_of_mean(b)))
     errors = abs(float(a.mean() - b.mean())) / error if error > 0 else (0.0 if x == y else np.inf)
     both = np.intersect1d(ours.step, theirs.step)
@@ -69,7 +70,8 @@ def text(first: tuple[str, Curve], second: tuple[str, Curve], whole: bool) -> st
     shown = compared if whole else [one for one in compared if one.differs][:12]
     lines = [f"{first[0]} and {second[0]}: {sum(one.differs for one in compared)} of {len(compared)} series differ."]
     for one in shown:
-        times = f"{one.times:.3g} times" if np.isfinite(one.times) else "of another sign"
+        word = "of another sign" if one.first and one.second else "one is 0"
+        times = f"{one.times:.3g} times" if np.isfinite(one.times) else word
         begun = "" if one.since is None else f", from step {one.since:g} on"
         mark = "" if one.differs else "alike: "
         lines.append(

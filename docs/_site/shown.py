@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).resolve().parents[1]
-MOST = 40
+MOST = 50
 """Lines of an output that is stored."""
 STORED = re.compile(r"\n<!-- shown -->\n.*?<!-- end -->\n", re.DOTALL)
 BLOCK = re.compile(r'^```python exec="on"([^\n]*)\n(.*?)^```\n', re.MULTILINE | re.DOTALL)

@@ -1,4 +1,4 @@
-"""What `diagnose` says of public runs of known outcome: designed on one half, scored once on the other.
+"""What `diagnose` says of public runs of known outcome: designed on one half, scored on the other.
 
     python experiments/grading/halves.py                # the first half: on it rules may be designed
     python experiments/grading/halves.py --second --write   # once, at the end: figures/halves.json

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from bandit_lab.app.result import Result, Table, Value, plain, strict_json
+from bandit_lab.app.result import Result, Table, Value, eigenvalues, plain, strict_json
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,8 @@ def test_text_of_others_is_shown_as_it_stands(capsys):
     shown = r"a<b>|*[/b]\x1b[2J"
     assert capsys.readouterr().out.count(shown) == 2
     assert r"<td>a&lt;b&gt;|*[/b]\x1b[2J</td>" in result._repr_html_()
+
+
+def test_eigenvalues_keep_their_imaginary_parts_where_any_has_one():
+    assert [one["im"] for one in eigenvalues(np.array([1 + 1j, 1 - 1j, 0.5]))] == [1.0, -1.0, 0.0]
+    assert eigenvalues(np.array([1.0, 0.5])) == [1.0, 0.5]

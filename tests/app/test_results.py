@@ -108,3 +108,16 @@ def test_a_store_that_asks_to_unpickle_is_refused_and_runs_nothing(tmp_path, pla
 
 def test_what_differs_is_named_where_one_has_no_entries_there():
     assert store._differing({"a": {"b": 1}, "c": 2}, {"a": 3, "c": 2}) == ["a"]
+
+
+def test_a_manifest_names_all_files_and_its_hash_every_setting(tmp_path):
+    folder = store.RunFolder(tmp_path)
+    folder.write_files({"a.png": b"1"})
+    folder.write_files({"b.png": b"2"})
+    folder.write_manifest({})
+    assert json.loads((tmp_path / "manifest.json").read_text())["files"] == ["a.png", "b.png"]
+    hashes = {
+        store._manifest("simulate", {"seed": 1, "steps": 5} | more, {}, {})["config_hash"]
+        for more in ({}, {"seed": 2}, {"steps": 6})
+    }
+    assert len(hashes) == 3

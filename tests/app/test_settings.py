@@ -16,27 +16,6 @@ def settings(command="sweep", *arguments):
     return composing.settings(command, *arguments)[0]
 
 
-def test_defaults_are_those_of_the_interface():
-    chosen = settings()
-    assert {group: getattr(chosen, group)["name"] for group in config.GROUPS} == {
-        "bandit": "two_arm",
-        "advantage": "grpo",
-        "estimator": "frozen",
-        "staleness": "refresh",
-        "optimizer": "sgd",
-        "kl_estimator": "exact",
-        "sampler": "exact",
-        "correction": "none",
-    }
-    assert chosen.bandit["rewards"] == [0.9, 0.1]
-    assert chosen.advantage == {"name": "grpo", "eps": 0.0, "ddof": 0}
-    scalars = ("refresh_interval", "learning_rate", "momentum", "batch_reuse", "kl_weight", "group_size", "prompts")
-    assert [getattr(chosen, s) for s in scalars] == [1, 0.05, 0.9, False, 1.0, 64, 1]
-    scalars = ("dynamics", "steps", "overwrite", "quiet", "seeds", "seed", "precision", "rng", "path")
-    assert [getattr(chosen, s) for s in scalars] == ["sampled", 1000, False, False, 1024, 0, None, None, "auto"]
-    assert chosen.engine == {"name": "local"}
-
-
 @pytest.mark.parametrize("command", config.SCHEMAS)
 def test_conf_begins_a_command_as_its_schema_does(command):
     """Planted: another value, a setting or a group that is missing in `conf/<command>.yaml`."""

@@ -143,7 +143,7 @@ VARIED = {
     "modes": {"rewards": (0.2, 0.9, 0.1, 0.3), "sizes": (1, 2, 1, 3), "spread": 0.7, "seed": 3},
     "proxy": {"rewards": (0.2, 0.6, 0.3), "true_rewards": (0.5, 0.1, 0.9), "kind": "fixed", **OF_THREE},
     "noisy_verifier": {"rewards": (0.7, 0.2), "true_positive": 0.6, "false_positive": 0.1, **LOGITS},
-    "contextual": {"contexts": 3, "arms": 3, "overlap": 0.4, "conflict": 0.5, "difficulty": 0.6, "spread": 0.3,
+    "contextual": {"contexts": 3, "arms": 3, "overlap": 0.4, "conflict": 0.6, "difficulty": 0.6, "spread": 0.3,
                    "high": 0.9, "low": 0.2, "dimension": 5, "seed": 4,
                    "features": np.random.default_rng(0).normal(size=(8, 4, 3)).tolist(),
                    "rewards": np.random.default_rng(1).uniform(size=(8, 4)).tolist()},

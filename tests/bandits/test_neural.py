@@ -8,11 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from settings import cells
 
 from bandit_lab.bandits.neural import TASKS, register_task
-from bandit_lab.grpo import Learner
-from bandit_lab.measure import displaced, growth_rate
 
 pytest.importorskip("equinox", reason="the extra 'neural' is not installed")
 from bandit_lab.bandits import neural as module
@@ -125,22 +122,3 @@ def test_the_example_of_the_page_is_a_plugin(tmp_path, monkeypatch, capsys):
         NETWORKS._builders.pop("linear", None)
         TASKS._builders.pop("palindrome", None)
         sys.modules.pop("my_net", None)
-
-
-def test_few_rows_of_a_network_are_not_run_beside_hundreds_of_empty_ones(monkeypatch):
-    """One row is one block of 8 lanes, where a table of logits has one of 256, and its growth does not depend on it."""
-    bandit = neural(1, 2, 1, width=1)
-    trained, seen, run = Learner(bandit), [], displaced._run
-
-    def counted(mesh, dynamics, learner, *args):
-        seen.append(len(args[1]))
-        return run(mesh, dynamics, learner, *args)
-
-    monkeypatch.setattr(displaced, "_run", counted)
-    theta, cell = bandit.initial_parameters[None], cells(0.3, refresh_interval=2)
-    direction = np.linspace(1, 2, theta.shape[1])
-    growth = growth_rate(trained, "mean_field", cell, theta, direction, periods=1)
-    monkeypatch.setattr(displaced, "COSTLY_WIDTH", 3)
-    other = growth_rate(trained, "mean_field", cell, theta, direction, periods=1)
-    assert seen == [8, 3]
-    np.testing.assert_allclose(growth, other, rtol=1e-6)

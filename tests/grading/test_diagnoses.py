@@ -4,11 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from grpo_clinic.report import FAILURES
 
 from bandit_lab.theory import thresholds
 from experiments.grading import diagnoses, scores
-from experiments.grading.scores import ScoredRun
 from experiments.shared.sick_runs.effects import effects, label
 from experiments.shared.sick_runs.plant import load, plant, plant_one
 from experiments.shared.sick_runs.simulate import simulate_all, with_rates
@@ -101,20 +99,3 @@ def test_deaf_diagnostics_would_fail(runs):
     deaf = {"silent_groups": 1.5, "entropy_lost": 1e-4, "does_not_follow": 50.0, "worse.eval": 50.0,
             "fall.reward": 50.0, "fall.deepest": 50.0, "swings": 50.0}  # fmt: skip
     assert scores.macro_recall(diagnoses.judge(runs, deaf, lambda done, total: None).judged) < 0.5
-
-
-def test_scores_count():
-    def one(size, named, healthy=False):
-        sizes = dict.fromkeys(FAILURES, 0.0) | {"reward_hacking": size}
-        return ScoredRun(sizes, label(sizes, load("effects")), named, healthy)
-
-    judged = [one(0.5, ("reward_hacking",)), one(0.3, ()), one(0.15, ()), one(0, (), True), one(0, FAILURES[1:2], True)]
-    assert scores.recall(judged, "reward_hacking") == (1, 2)
-    assert scores.macro_recall(judged) == 0.5
-    assert scores.false_alarms(judged) == (1, 2)
-    assert scores.wrongly_added(judged, "advantage_degeneracy") == (1, 5)
-    rows = scores.recall_curve(judged, "reward_hacking", [0.1, 0.2, 0.4])
-    assert [row[2:] for row in rows] == [(0, 1), (1, 2)]
-    counts = scores.confusion(judged)
-    assert counts.sum() == 4  # the weak one is left out
-    assert counts[1].tolist() == [1, 1, 0, 0, 0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray
 
-from bandit_lab.lab.reproduce import cache, claims, source
+from bandit_lab.lab.reproduce import claims, source
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, _as_setting
 from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared.readings import share_near_one
@@ -33,32 +33,6 @@ def test_the_verdict_is_the_distance_against_the_tolerance(measured, tolerance, 
     row = claims.row(claim, _found(2.0, measured))
     assert row["holds"] is holds
     assert row["holds"] is bool(abs(row["measured"] - row["predicted"]) <= row["tolerance"])
-
-
-def test_entries_keep_types_attributes_and_coordinates():
-    dataset = xarray.Dataset(
-        {
-            "number": (("a", "b"), np.array([[1.5, np.nan, np.inf], [-0.0, 1e-300, 3.0]]), {"units": "m", "n": 3}),
-            "count": ("a", np.array([1, 2**62])),
-            "flag": ("a", np.array([True, False])),
-            "pole": ("a", np.array([1j, 2.0])),
-            "name": ("a", np.array(["one", "zwölf"], dtype=object)),
-            "single": ((), np.float32(0.1)),
-        },
-        {"a": ["x", "y"], "b": [0.1, 0.2, 0.3], "label": ("a", ["p", "q"])},
-        {"about": "all"},
-    )
-    back = cache._unpack(cache._pack(dataset))
-    xarray.testing.assert_identical(back, dataset.assign(name=dataset["name"].astype(str)))
-    assert list(back.variables) == list(dataset.variables)  # the rows of the numbers are in this order
-    assert {name: v.dtype.kind for name, v in back.data_vars.items()} == {
-        "number": "f",
-        "count": "i",
-        "flag": "b",
-        "pole": "c",
-        "name": "U",
-        "single": "f",
-    }
 
 
 FILE = """

@@ -3,12 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import xarray
 
 from bandit_lab import simulation
 from bandit_lab.bandits.contextual import contextual
 from bandit_lab.grpo import Hyper, Lag, Learner
-from bandit_lab.lab.reproduce.readings import crossing, farthest_from_one
 from bandit_lab.measure.displaced import stack_bandits
 from experiments.shared.measure.observe import (
     mean_cosine,
@@ -17,7 +15,6 @@ from experiments.shared.measure.observe import (
     success_and_cosine,
     success_of_prompts,
 )
-from experiments.shared.readings import slope_and_correlation
 
 BANDITS = [contextual(3, 3, overlap, seed=seed) for overlap, seed in ((0.0, 1), (0.6, 2))]
 
@@ -54,20 +51,3 @@ def test_mean_cosine_and_gradients_by_hand():
     success, cosine = success_and_cosine(BANDITS[1], BANDITS[1].initial_parameters)
     np.testing.assert_array_equal(success, success_of_prompts(BANDITS[1], BANDITS[1].initial_parameters))
     assert float(cosine) == pytest.approx(0.6)  # prompts that are alike but for their difficulty: the overlap
-
-
-def test_readings():
-    time = np.arange(5.0)
-    assert crossing(time, np.array([0.0, 0.2, 0.6, 0.5, 1.0]), 0.5) == 1.75
-    assert np.isnan(crossing(time, np.zeros(5), 0.5))
-    assert np.isnan(crossing(time, np.ones(5), 0.5))
-    x = np.array([0.0, 1.0, 2.0, 3.0, np.nan])
-    slope, error, correlation, _ = slope_and_correlation(x, 2 * x + 1)
-    assert (slope, correlation) == (2.0, 1.0)
-    assert error < 1e-7
-    slope, error, *_ = slope_and_correlation(x[:4], np.array([0.0, 1.0, 1.0, 2.0]))
-    assert abs(slope - 0.6) < 1e-12
-    assert abs(error - np.sqrt(0.2 / 2 / 5)) < 1e-12  # residuals 0.1, 0.3, 0.3, 0.1: sum of squares 0.2
-    predicted = xarray.DataArray([[1.0, 2.0], [np.nan, 1.0]])
-    assert farthest_from_one(xarray.DataArray([[1.1, 1.6], [5.0, 1.0]]), predicted) == 0.8
-    assert np.isnan(farthest_from_one(xarray.DataArray([[1.1, 1.6], [5.0, np.nan]]), predicted))

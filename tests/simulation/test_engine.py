@@ -12,6 +12,7 @@ from bandit_lab.bandits import k_arm, two_arm
 from bandit_lab.grpo import Hyper
 from bandit_lab.simulation import reference, run, trajectories
 from bandit_lab.simulation.cells import cell_identity
+from bandit_lab.simulation.results import Route, Shard, gather
 
 GRID = Hyper(
     np.array([0.05, 0.4, 0.1, 0.9, 0.2, 0.7, 0.3]),
@@ -146,3 +147,9 @@ def test_key_of_a_cell_is_its_settings():
     np.testing.assert_array_equal(cell_identity(take(GRID, [3])), cell_identity(GRID)[[3]])
     settings = np.stack([np.asarray(column, float) for column in GRID], axis=1)
     np.testing.assert_array_equal(cell_identity(GRID), [zlib.crc32(row.tobytes()) for row in settings])
+
+
+def test_moments_of_single_precision_are_summed_in_double():
+    rewards = np.random.default_rng(0).normal(0.9, 1e-4, (4000, 3)).astype(np.float32)
+    runs = gather([Shard(0, 0, 4000, None, None, rewards, None)], 1, 4000, 2, False, Route("fast", None))
+    np.testing.assert_allclose(runs.reward_variance[0], rewards.astype(float).var(axis=0), rtol=1e-9)

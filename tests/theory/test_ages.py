@@ -94,6 +94,8 @@ def test_laws_and_counts_become_shares(tmp_path):
     table.write_text("age,count\n0,10\n2,10\n0,20\n")  # an age of two runs, one behind the other
     listed.write_text("[30, 0, 10]")
     assert ages(counts=str(table)).shares == ages(counts=str(listed)).shares == (0.75, 0.0, 0.25)
+    listed.write_text('{"2": 10, "0": 30}')
+    assert ages(counts=str(listed)).shares == (0.75, 0.0, 0.25)
     assert isinstance(ages(draws=4), DrawnAges)
 
 

@@ -7,7 +7,6 @@ from bandit_lab.theory.fixed_points import gap_drift
 from bandit_lab.theory.group_law import GroupLaw
 from bandit_lab.theory.stiffness import BinarySignal
 from experiments.shared.theory import two_arm
-from experiments.shared.theory.size_family import fitted_exponent, member, time_constant
 from experiments.shared.theory.slow_start import (
     inertial_curve,
     inertial_delay,
@@ -88,20 +87,3 @@ def test_momentum_sweep_separates_inertia_from_geometry():
         assert delay == pytest.approx(reaching_delay(momentum, speed(0.0) / speed(start)), rel=0.05)
         assert abs(delay / inertial_delay(momentum) - 1) > 0.5
         assert abs(delay * (1 - momentum) ** 2 - 1) > 0.5
-
-
-def test_size_family_recovers_its_exponent():
-    """Time constants fitted from simulated curves of the family; exponent within 4 standard errors and 1 % of 0.3."""
-    sizes, alpha, times = np.array([1.0, 4.0, 16.0, 64.0, 256.0]), 0.3, []
-    for size in sizes:
-        one = member(size, alpha)
-        assert one.probability == pytest.approx(member(1.0, alpha).probability)
-        target = np.log(one.probability / (1 - one.probability))
-        gap, beta = one.rewards[0], one.kl_weight
-        speed = lambda x, g=gap, b=beta: 2 * SIGMOID(x) * SIGMOID(-x) * (g - b * x)  # noqa: E731
-        path = updates(speed, 0.98 * target, 0.05, round(5 * time_constant(one.stiffness, 0.05)))
-        rate = np.polyfit(np.arange(len(path)), np.log(target - path), 1)[0]
-        times.append(-1 / rate)
-        assert times[-1] == pytest.approx(time_constant(one.stiffness, 0.05), rel=0.03)
-    slope, error = fitted_exponent(sizes, np.array(times))
-    assert abs(slope - alpha) < max(4 * error, 0.003)

@@ -57,9 +57,10 @@ def parser() -> Parser:
     reading.add_argument("--refresh-interval", type=float, metavar="N", help="updates per batch of the trainer")
     reading.add_argument("--group-size", type=int, metavar="G", help="answers per prompt of the trainer")
     reading.add_argument("--plugin", action="append", metavar="MODULE", help="a module with readers or rules of yours")
-    reading.add_argument("--page", type=Path, metavar="FILE", help="write a page (HTML)")
     reading.add_argument("-v", "--verbose", action="store_true", help="everything that was found")
-    written = Parser(add_help=False)
+    paged = Parser(add_help=False)
+    paged.add_argument("--page", type=Path, metavar="FILE", help="write a page (HTML)")
+    written = Parser(add_help=False, parents=[paged])
     written.add_argument("--json", type=Path, metavar="FILE", help="write a row per log")
     recipe = Parser(add_help=False)
     recipe.add_argument("--config", metavar="RECIPE", help="the trainer's configuration: its traps, G and N")
@@ -71,7 +72,9 @@ def parser() -> Parser:
     fit.add_argument("--optimizer", choices=sorted(OF_OPTIMIZER), default="sgd")
     fit.add_argument("--models", nargs="+", choices=LAWS, default=LAWS)
     fit.add_argument("--level", type=float, default=0.9, help="confidence of the intervals")
-    watch = commands.add_parser("watch", parents=[reading, recipe], help="judge a run again whenever its log grows")
+    watch = commands.add_parser(
+        "watch", parents=[reading, paged, recipe], help="judge a run again whenever its log grows"
+    )
     watch.add_argument("--every", type=float, default=5.0, metavar="SECONDS", help="between two looks")
     watch.add_argument("--seconds", type=float, help="how long in all")
     watch.add_argument("--idle", type=float, metavar="SECONDS", help="end when nothing new came for so long")
@@ -129,7 +132,7 @@ def _diagnose(given: dict[str, Any]) -> int:
 
 
 def _compare(given: dict[str, Any]) -> int:
-    whole, _ = given.pop("verbose"), given.pop("page")
+    whole = given.pop("verbose")
     runs, without = diagnosed(DiagnosisSettings(**_options(given)))
     if len(runs) != 2:
         raise ValueError(f"paths: expected two runs, got {len(runs)}")

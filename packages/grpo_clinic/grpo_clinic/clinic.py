@@ -62,7 +62,7 @@ def _judged(log: Log, curve: Curve, limits: Mapping[str, float] | None, recipe: 
     traps = () if recipe is None else tuple(f"{trap.text} ({trap.source})" for trap in recipe.traps)
     without = setup.without_baseline(size)
     case = Case(curve, size, interval, setup.age_bound, setup.age_key)
-    return report(case, log.name, limits, traps=(*([without] if without else []), *traps))
+    return report(case, log.name, limits, traps=traps, no_group=without)
 
 
 def fit(*paths: str | Path, **options: Any) -> list[Fitted]:

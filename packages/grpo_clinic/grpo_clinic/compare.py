@@ -6,17 +6,20 @@ import numpy as np
 
 from grpo_clinic import noise
 from grpo_clinic.readers.median import median
-from grpo_clinic.readers.record import Curve, Series
+from grpo_clinic.readers.record import Curve, Floats, Series
 
-_TIMES, _ERRORS = 1.5, 4.0
-"""Factor of two medians, and standard errors of two means, from which series differ; both are asked for."""
+_TIMES, _OF_REWARD, _ERRORS = 1.5, 1.2, 4.0
+"""Factor of two medians, that of rewards, and standard errors of two means, from which series differ: both are asked
+for."""
+_RUNNING = 3
+"""Rows running that are more than a chance."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A series of both runs: medians over the steps that both have, and their factor `times` (infinite where one is 0,
-    or the signs differ). `errors`: the difference of the means in its errors. Then the first step from which three rows
-    differ."""
+    """A series of both runs over the steps that both have: `first` and `second` median, and their factor `times`
+    (infinite where one is 0, or the signs differ). `errors`: the difference of the means in its errors. `where`: empty
+    for all steps, else the part of the run that these are of. Then the first step from which three rows differ."""
 
     name: str
     first: float
@@ -24,11 +27,13 @@ class Difference:
     times: float
     errors: float
     since: float | None
+    where: str = ""
 
     @property
     def differs(self) -> bool:
         """Whether it is more than noise, and much."""
-        return self.errors >= _ERRORS and not self.times < _TIMES
+        least = _OF_REWARD if self.name in ("reward", "eval") or self.name.startswith("part ") else _TIMES
+        return self.errors >= _ERRORS and not self.times < least
 
 
 def compare(first: Curve, second: Curve) -> list[Difference]:
@@ -47,33 +52,54 @@ def _series(curve: Curve) -> dict[str, Series]:
 
 
 def _difference(name: str, ours: Series, theirs: Series) -> Difference | None:
+    """Of all steps; where these do not differ, of the last fifth, then of the three rows running that differ most."""
     low, high = max(ours.step[0], theirs.step[0]), min(ours.step[-1], theirs.step[-1])
     a, b = (one.value[(one.step >= low) & (one.step <= high)] for one in (ours, theirs))
     if not a.size or not b.size:
         return None
-    x, y = median(a), median(b)
-    smaller, larger = sorted((abs(x), abs(y)))
-    times = 1.0 if x == y else larger / smaller if x and np.sign(x) == np.sign(y) else np.inf
-    error = float(np.hypot(noise.error_of_mean(a), noise.error_of_mean(b)))
-    errors = abs(float(a.mean() - b.mean())) / error if error > 0 else (0.0 if x == y else np.inf)
     both = np.intersect1d(ours.step, theirs.step)
     gap = np.abs(ours.at(both) - theirs.at(both)) if both.size else np.zeros(0)
-    level = max(float(np.hypot(noise.noise_level(a), noise.noise_level(b))), 1e-9 * max(abs(x), abs(y)), 1e-300)
-    beyond = gap > _ERRORS * level
-    running = np.flatnonzero(beyond[:-2] & beyond[1:-1] & beyond[2:])
-    return Difference(name, x, y, float(times), float(errors), float(both[running[0]]) if running.size else None)
+    largest = max(abs(median(a)), abs(median(b)))
+    level = max(float(np.hypot(noise.noise_level(a), noise.noise_level(b))), 1e-9 * largest, 1e-300)
+    runs = np.lib.stride_tricks.sliding_window_view(gap, _RUNNING).min(axis=-1) if gap.size >= _RUNNING else np.zeros(0)
+    beyond = np.flatnonzero(runs > _ERRORS * level)
+    since = float(both[beyond[0]]) if beyond.size else None
+
+    def of(x: Floats, y: Floats, errors: float, where: str) -> Difference:
+        first, second = median(x), median(y)
+        smaller, larger = sorted((abs(first), abs(second)))
+        same_sign = bool(first) and np.sign(first) == np.sign(second)
+        times = 1.0 if first == second else larger / smaller if same_sign else np.inf
+        return Difference(name, first, second, float(times), errors, since, where)
+
+    parts = [of(a, b, _errors(a, b), "")]
+    a, b = (one[-max(one.size // 5, _RUNNING) :] for one in (a, b))
+    parts.append(of(a, b, _errors(a, b), "in the last fifth"))
+    if beyond.size:
+        rows = both[(at := int(runs.argmax())) : at + _RUNNING]
+        parts.append(of(ours.at(rows), theirs.at(rows), float(runs.max()) / level, f"at step {rows[0]:g}"))
+    return next((one for one in parts if one.differs), parts[0])
+
+
+def _errors(a: Floats, b: Floats) -> float:
+    error = float(np.hypot(noise.error_of_mean(a), noise.error_of_mean(b)))
+    return abs(float(a.mean() - b.mean())) / error if error > 0 else (0.0 if median(a) == median(b) else np.inf)
 
 
 def text(first: tuple[str, Curve], second: tuple[str, Curve], whole: bool) -> str:
     """One line per series of two named runs that differs; `whole`: every series."""
     compared = compare(first[1], second[1])
+    if not compared:
+        return f"{first[0]} and {second[0]} have no series in common, or none over the same steps."
     shown = compared if whole else [one for one in compared if one.differs][:12]
     lines = [f"{first[0]} and {second[0]}: {sum(one.differs for one in compared)} of {len(compared)} series differ."]
     for one in shown:
         word = "of another sign" if one.first and one.second else "one is 0"
         times = f"{one.times:.3g} times" if np.isfinite(one.times) else word
-        begun = "" if one.since is None else f", from step {one.since:g} on"
+        begun = f", {one.where}" if one.where else "" if one.since is None else f", from step {one.since:g} on"
         mark = "" if one.differs else "alike: "
+        keys = [run.reward_series.key for _, run in (first, second)]
+        mark += f"'{keys[0]}' and '{keys[1]}' as " if one.name == "reward" and keys[0] != keys[1] else ""
         lines.append(
             f"  {mark}{one.name}: {one.first:.4g} and {one.second:.4g} ({times}, {one.errors:.1f} errors){begun}"
         )

@@ -22,11 +22,16 @@ _WIDTH, _LOST = 5, 0.887
 
 
 def noise_level(values: Floats) -> float:
-    """Standard deviation from point to point, from the median absolute second difference: jumps do not count."""
+    """Standard deviation from point to point, from the median absolute second difference: jumps do not count.
+
+    Where most values are one and the same, from the root of their mean square.
+    """
     if values.size < 3:
         return 0.0
     second = values[:-2] - 2 * values[1:-1] + values[2:]
-    return float(SIGMA_OF_MAD * median(np.abs(second)) / np.sqrt(6))
+    usual = SIGMA_OF_MAD * median(np.abs(second))
+    usual = usual if usual > 1e-9 * np.ptp(values) else np.sqrt(np.mean(second**2))
+    return float(usual / np.sqrt(6))
 
 
 def error_of_mean(values: Floats) -> float:
@@ -69,6 +74,11 @@ class Gain(NamedTuple):
     def shows(self) -> bool:
         """Whether there is a gain beyond doubt."""
         return bool(np.any(self.change > CLEAR * self.error))
+
+    @property
+    def falls(self) -> bool:
+        """Whether the last fifth is below the first one beyond doubt, and above no shorter beginning."""
+        return not self.shows and bool(self.change[0] < -CLEAR * self.error[0])
 
     @property
     def best(self) -> tuple[int, float, float]:

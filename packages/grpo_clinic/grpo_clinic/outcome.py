@@ -26,13 +26,13 @@ class Outcome:
 def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
     """The outcome of a run, of which `facts` were found."""
     reward, change, error, p, gain_text = case.reward, math.nan, math.nan, math.nan, ""
-    fired = {one.rule: one.text for one in facts if one.fires}
+    fired = {one.rule: one.text for one in facts if one.fires and not one.note}
     falls = [one.text for one in facts if one.fires and one.verdict == "collapsed"]
     if reward.size >= _FEWEST:
         at, change, error = case.gain.best
         p = 2 * NormalDist().cdf(-abs(change) / error) if error > 0 else float(change == 0)
         gain_text = f"{change:+.3g} from the first {case.gain.start(at)} to the last fifth, error {error:.2g}"
-    what: What = "flat"
+    what: What
     if not reward.size:
         what, text = "not logged", "no reward is logged"
     elif gain_text and "no_number.reward" in fired:
@@ -44,9 +44,10 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
     elif "swings" in fired:
         what, text = "swings", f"{gain_text}; {fired['swings']}"
     elif case.gain.shows:
-        first, whole = reward[: max(reward.size // 10, 1)].mean(), reward[-(reward.size // 5) :].mean() - reward[0]
-        early = (first - reward[0]) / whole if whole > 0 else 0.0
+        tenth = max(reward.size // 10, 1)
+        level = reward[tenth - max(tenth // 3, 1) : tenth].mean() - reward[: case.gain.widths[at]].mean()
+        early = min(max(level / change, 0.0), 1.0)
         what, text = "rose", gain_text + (f"; {early:.0%} of it in the first tenth" if early > 0.5 else "")
     else:
-        text = gain_text
+        what, text = ("fell" if case.gain.falls else "flat"), gain_text
     return Outcome(what, change, error, p, text)

@@ -24,6 +24,12 @@ _MEANS = {
 }
 """No harm by themselves: a policy that has settled on the right answer is certain, too."""
 _NO_CAUSE = ("stalled", "truncated_answers")
+_OF_TRAINING = ("reward_hacking", "format_only", "collapsed", "dynamical_instability", "advantage_degeneracy",
+                "policy_concentration")  # fmt: skip
+"""What nothing at learning rate 0 can bring about."""
+_OF_ENGINE = ("misreported_probabilities", "sampler_mismatch")
+_SAID_BY = {"fell": "collapsed", "flat": "stalled", "swings": "dynamical_instability", "ended": "diverging"}
+"""Outcome -> the verdict whose fact says it."""
 _THEN = {
     "plumbing": "Change no setting: something is wired wrongly. Read ten answers with their rewards and gradients.",
     "misreported_probabilities": (
@@ -56,7 +62,9 @@ class Report:
     """One run. `facts`: all that rules saw, those that fire first. `notes`: verdict -> why it is no failure by itself.
 
     `not_logged`: what rules needed and the log lacks. `not_judged`: what is there and too short or unfit, and columns
-    that no rule looks at. `control`: why a control run gives no all-clear; None: it is none.
+    that no rule looks at. `moved`: the series that left their range, the first one first; those up to step `until` did
+    so before the reward fell, or with it. `control`: why a control run gives no all-clear; None: it is none.
+    `no_group`: why there is no group, or empty.
     """
 
     name: str
@@ -68,7 +76,9 @@ class Report:
     not_logged: tuple[str, ...] = ()
     not_judged: tuple[str, ...] = ()
     moved: tuple[timing.Move, ...] = ()
+    until: float = math.nan
     control: tuple[str, ...] | None = None
+    no_group: str = ""
 
     @property
     def fired(self) -> tuple[Fact, ...]:
@@ -93,17 +103,38 @@ class Report:
         return {name: max(0.0, *(float(one.score) for one in self.facts if one.verdict == name)) for name in names}
 
     @property
+    def moved_first(self) -> timing.Move | None:
+        """The series that moved first, if it did by the time that the reward fell."""
+        return self.moved[0] if self.moved and self.moved[0].step <= self.until else None
+
+    def _long_before(self, name: str) -> bool:
+        """Whether all that was found of it ended before half of the time to the fall."""
+        return all(one.window[1] < 0.5 * self.until for one in self.fired if one.verdict == name)
+
+    @property
     def next(self) -> str:
         """What to do, in one sentence or two."""
         if self.control is not None and not self.harms:
             wrong = "; ".join(self.control)
             return f"No all-clear from this control run: {wrong}." if wrong else "What a control run tests is in order."
+        first = self.moved_first
+        by_engine = first is not None and first.role in timing.ENGINE
+        later = not by_engine and any(one.role in timing.ENGINE for one in self.moved)
         for name in self.harms:
-            first = self.moved[0] if self.moved and name in ("collapsed", "dynamical_instability") else None
-            if first and first.role in timing.ENGINE:
-                return f"Look at the engine first: '{first.key}' moved before the reward. No learning rate mends it."
+            if name in _OF_ENGINE and (later or self._long_before(name)):
+                continue
+            if first and by_engine and name in ("collapsed", "dynamical_instability"):
+                who = f"Look at the engine first: '{first.key}' moved no later than the reward."
+                return f"{who} No learning rate mends it."
             own = next((one.then for one in self.fired if one.verdict == name and one.then), "")
             return own or _THEN.get(name, f"Look at {name.replace('_', ' ')}.")
+        if self.no_group:
+            return f"Mend the recipe: {self.no_group}."
+        if self.outcome.what == "fell":
+            own = next((one.then for one in self.facts if one.verdict == "collapsed" and one.then), "")
+            return (
+                own or "The reward went down, and no rule says why: read ten answers of the beginning and ten of now."
+            )
         if self.outcome.what in ("too short", "not logged"):
             return "Log the reward at every step, and run longer: then more can be said."
         return "No rule asks for a change. That does not prove that all is well."
@@ -115,6 +146,7 @@ def report(
     limits: Mapping[str, float] | None = None,
     errors: Mapping[str, float] | None = None,
     traps: tuple[str, ...] = (),
+    no_group: str = "",
 ) -> Report:
     """Put all rules to one run. limits, errors: of rules, by name, in place of theirs.
 
@@ -126,9 +158,14 @@ def report(
     missing = [one for one in answers if isinstance(one, Missing)]
     facts = [one for one in answers if isinstance(one, Fact)]
     control = not_in_order(case)
+    if any(one.verdict == "misreported_probabilities" and one.fires for one in facts):
+        why = "; of a law that is misreported this is no distance"
+        facts = [one.unless(one.fires and one.verdict == "sampler_mismatch", why) for one in facts]
+    if control is not None:
+        facts = [one.unless(one.verdict in _OF_TRAINING) for one in facts]
     if control is not None or not case.reward.size or any(one.fires and one.verdict == "collapsed" for one in facts):
         facts = [one.unless(one.verdict == "stalled") for one in facts]
-    facts.sort(key=lambda one: (not one.fires, [*ORDER, one.verdict].index(one.verdict), -one.score))
+    facts.sort(key=lambda one: (not one.score >= 1, [*ORDER, one.verdict].index(one.verdict), -one.score))
     short: dict[tuple[str, int], int] = {}
     for one in [one for one in missing if one.logged]:
         short[one.what, one.count] = min(one.rows, short.get((one.what, one.count), one.rows))
@@ -141,12 +178,14 @@ def report(
         outcome_of(case, facts),
         tuple(facts),
         _notes(case, fired),
-        (*traps, *_traps(case)),
+        (*([no_group] if no_group else ()), *traps, *_traps(case)),
         (*curve.notes, *_ages(curve)),
         tuple(dict.fromkeys([one.what for one in missing if not one.logged])),
         (*unfit, *[one.key for role, one in curve.series.items() if role not in used], *curve.unread),
         () if onset is None else tuple(timing.moves(curve, onset)),
+        math.nan if onset is None else timing.known_to(curve, onset),
         control,
+        no_group,
     )
 
 
@@ -198,32 +237,36 @@ def _traps(case: Case) -> tuple[str, ...]:
 def _ages(curve: Curve) -> tuple[str, ...]:
     """What the logged ages do to the edge of stability, as plain numbers."""
     age = curve.series.get("age")
-    largest = curve.series.get("age_max", age)
-    if largest is None:
-        return ()
-    top = float(largest.value.max())
-    mean = top if age is None else float(age.value.mean())
-    by_mean, by_largest = stable_up_to(mean, top)
-    of_mean = "" if age is None else f"stable up to {by_mean:.3g} by the mean age, {mean:.3g}, and "
-    return (
-        f"learning rate times stiffness without momentum: {of_mean}{by_largest:.3g} by the largest age, {top:.3g} "
-        "(2 with fresh answers)",
-    )
+    bounds = []
+    if age is not None:
+        mean = float(age.value.mean())
+        bounds.append(f"{stable_up_to(mean, mean)[0]:.3g} by the mean age, {mean:.3g}")
+    if (largest := curve.series.get("age_max")) is not None:
+        top = float(largest.value.max())
+        bounds.append(f"{stable_up_to(top, top)[1]:.3g} by the largest age, {top:.3g}")
+    edge = "learning rate times stiffness without momentum: stable up to"
+    return (f"{edge} {', and '.join(bounds)} (2 with fresh answers)",) if bounds else ()
 
 
 def text(judged: Report, curve: Curve, whole: bool = False) -> str:
     """The first screen, at most eight lines; `whole`: every fact with its limit, and what was read."""
-    outcome, count = judged.outcome, f"{curve.reward.size or 'no'} reward{'s' if curve.reward.size != 1 else ''}"
+    rewards = curve.counted or curve.reward.size
+    outcome, count = judged.outcome, f"{rewards or 'no'} reward{'s' if rewards != 1 else ''}"
     what = "a control run, at learning rate 0" if judged.control is not None else outcome.what
-    lines = [f"{judged.name}, {count}: {what}. {outcome.text[:1].upper()}{outcome.text[1:]}."]
-    facts = [one for one in judged.fired if one.text != outcome.text]
-    shown = facts if whole else list({one.verdict: one for one in reversed(facts)}.values())[::-1][:3]
+    warned = [judged.no_group] if judged.no_group and judged.harms else []
+    facts = judged.fired
+    shown = facts if whole else list({one.verdict: one for one in reversed(facts)}.values())[::-1][: 3 - len(warned)]
+    said = _SAID_BY.get(outcome.what) in [one.verdict for one in shown] and judged.control is None
+    lines = [f"{judged.name}, {count}: {what}."]
+    lines[0] += "" if said else f" {outcome.text[:1].upper()}{outcome.text[1:]}."
     lines += [f"  {_fact_text(one, judged.notes, whole)}" for one in shown]
-    if len(facts) > len(shown):
-        lines[-1] += f" ({len(facts) - len(shown)} more: -v)"
-    if judged.moved:
-        first = judged.moved[0]
-        lines.append(f"  Moved first: '{first.key}' at step {first.step:g}, {first.times:.3g} of its usual spreads.")
+    if hidden := {one.verdict for one in facts} - {one.verdict for one in shown}:
+        lines[-1] += f" ({len(hidden)} more: -v)"
+    if first := judged.moved_first:
+        lines.append(
+            f"  Moved first, or with it: '{first.key}' at step {first.step:g}, {first.times:.3g} of its usual spreads."
+        )
+    lines += [f"Beware: {one}." for one in warned]
     lines.append(f"Next: {judged.next}")
     most, between = (None, "; ") if whole else (5, ", ")
     if whole:
@@ -232,7 +275,8 @@ def text(judged: Report, curve: Curve, whole: bool = False) -> str:
         more = f", and {len(names) - 5} more" if most and len(names) > most else ""
         lines += [f"{title}: {between.join(names[:most])}{more}."] if names else []
     if whole:
-        lines += [f"Beware: {one}." for one in judged.traps] + [f"Note: {one}." for one in judged.remarks]
+        lines += [f"Beware: {one}." for one in judged.traps if one not in warned]
+        lines += [f"Note: {one}." for one in judged.remarks]
         lines.append(f"Read: {'; '.join(curve.recognised)}.")
     return "\n".join(lines)
 
@@ -257,7 +301,8 @@ def row(judged: Report, curve: Curve) -> dict[str, Any]:
             "verdict": judged.verdict,
             "notes": judged.notes,
             "evidence": [{**one._asdict(), "fires": one.fires, **said[one.rule]} for one in judged.facts],
-            "moved_first": [{"key": one.key, "step": one.step} for one in judged.moved],
+            "moved_first": [{"key": one.key, "step": one.step} for one in judged.moved if one.step <= judged.until],
+            "control": judged.control,
             "traps": judged.traps,
             "remarks": judged.remarks,
             "logged_and_not_judged": judged.not_judged,

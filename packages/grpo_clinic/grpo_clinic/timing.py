@@ -22,10 +22,16 @@ class Move(NamedTuple):
     times: float
 
 
-def moves(curve: Curve, onset: float) -> list[Move]:
-    """The series that left their range from shortly before `onset` on, the first one first.
+def known_to(curve: Curve, onset: float) -> float:
+    """The step up to which the reward may have begun to fall: half of the running mean behind the onset."""
+    behind = int(np.clip(curve.step.size // 10, 3, 20)) // 2
+    return float(curve.step[min(int(np.searchsorted(curve.step, onset)) + behind, curve.step.size - 1)])
 
-    The usual level is the median of the rows before half of the time to the onset, its spread their median deviation.
+
+def moves(curve: Curve, onset: float) -> list[Move]:
+    """The series that left their range from half of the time to the `onset` on, the first one first.
+
+    The usual level is the median of the rows before that half, its spread their median deviation.
     """
     begin, moved = float(curve.leading.step[0]), []
     half = begin + 0.5 * (onset - begin)

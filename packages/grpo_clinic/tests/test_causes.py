@@ -108,7 +108,7 @@ def test_answers_of_another_length_are_judged_by_the_reward(last, tmp_path):
 
 def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
     """A control run that stays level is no standstill, and is told that its plumbing is in order, at the top of its
-    scale, too. A rise, or a long log, says that the log rounds its rate."""
+    scale, too. A rise gives no all-clear; a long log rounds its rate."""
     rate = np.zeros(STEP.size)
     for points, level in ((20, FLAT), (40, FLAT), (20, 0.65 + FLAT)):
         _, row = diagnosed(tmp_path, points=points, reward=level, learning_rate=rate)
@@ -117,7 +117,7 @@ def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
     assert diagnosed(tmp_path, reward=FLAT, learning_rate=rate)[0] == {"stalled"}
     named, row = diagnosed(tmp_path, points=20, reward=RISING, learning_rate=rate)
     assert named == set()
-    assert "control run" not in row["next"]
+    assert row["next"].startswith("No all-clear from this control run: the reward rose")
     _, row = diagnosed(tmp_path, reward=np.where(STEP < 5, 0.6, 0.02), learning_rate=rate)
     assert row["verdict"][0] == "plumbing"
     assert "Mend the engine, the weights that it is given, or the checker" in row["next"]

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from grpo_clinic.readers import read
-from grpo_clinic.readers.epochs import data_order, steps_per_epoch, without_data_order
+from grpo_clinic.readers.epochs import _running_mean, data_order, steps_per_epoch, without_data_order
 
 STEP = np.arange(1.0, 281.0)
 PERIOD = 561 / 16
@@ -69,6 +69,12 @@ def test_slow_noise_is_no_order():
             values.append(0.8 * values[-1] + 0.03 * rng.normal())
         alarms += data_order(STEP, rising(seed, 0.0) + np.array(values), PERIOD).p_value <= 0.005
     assert alarms <= 2
+
+
+def test_a_running_mean_keeps_the_slope_at_both_ends():
+    values = np.arange(12.0) ** 2
+    whole = np.pad(values, 4, mode="reflect", reflect_type="odd")
+    np.testing.assert_allclose(_running_mean(values, 4), [whole[n + 2 : n + 6].mean() for n in range(12)])
 
 
 def test_too_few_epochs_are_not_tested():

@@ -1,6 +1,7 @@
 """Every format gives back the run that was written, and says what it recognised."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -60,6 +61,10 @@ def test_steps_are_converted_with_the_refresh_interval(tmp_path):
     np.testing.assert_array_equal(verl.in_unit("optimiser step", 4).step, 4 * logs.STEP)
     np.testing.assert_array_equal(verl.in_unit("optimiser step", 4).eval.step, 4 * verl.eval.step)
     assert verl.in_unit("rollout cycle") is verl
+    lost = replace(verl, nonfinite_steps=np.ones(2), gradient_lost=np.ones(3), others={"x": verl.eval})
+    lost = lost.in_unit("optimiser step", 4)
+    assert (*lost.nonfinite_steps, *lost.gradient_lost) == (4, 4, 4, 4, 4)
+    np.testing.assert_array_equal(lost.others["x"].step, lost.eval.step)
     with pytest.raises(ValueError, match="refresh_interval"):
         verl.in_unit("optimiser step")
     logs.wide_csv(tmp_path / "c.csv")

@@ -19,7 +19,7 @@ ROWS = {
     "a gradient that is not finite": ([{"reward": 0.3, "loss": 0.1, "grad_norm": "nan"}], "diverging"),
     "all groups silent": ([{"reward": 4.0, "reward_std": 0.0, "frac_reward_zero_std": 1.0}], "advantage_degeneracy"),
     "every answer cut off": ([{"reward": 0.0, "completions/clipped_ratio": 1.0}], "truncated_answers"),
-    "all is lost": ([{"reward": r} for r in (0.3, 0.4, 0.01, 0.0)], "collapsed"),
+    "few rewards": ([{"reward": r} for r in (0.3, 0.4, 0.01, 0.0)], "nothing"),
     "nothing is wrong": ([{"reward": 0.3, "grad_norm": 0.2, "frac_reward_zero_std": 0.2, **GOOD}], "nothing"),
     "one row at zero": ([{"reward": r} for r in (0.3, 0.4, 0.35, 0.0)], "nothing"),
 }
@@ -37,26 +37,6 @@ def test_few_rows_say_what_they_prove(name, tmp_path):
     rows, verdict = ROWS[name]
     named = judged(rows, tmp_path)["verdict"]
     assert verdict in named or (verdict == "nothing" and not named)
-
-
-@pytest.mark.parametrize(
-    ("text", "verdict"),
-    [
-        ("{'loss': 0.0, 'grad_norm': 0.0, 'frac_reward_zero_std': 1.0}", "advantage degeneracy"),
-        ("{'loss': '0.01', 'grad_norm': 'nan'}", "diverging"),
-        ('{"loss": 0.01, "grad_norm": NaN}', "diverging"),
-        ('{"loss": 0.0, "completions/clipped_ratio": 1.0}', "truncated answers"),
-        ('{"step": 5, "sampling/importance_sampling_ratio/mean": 3e-7}', "sampler mismatch"),
-        ("step:1 - actor/grad_norm:nan - actor/pg_loss:0.3", "diverging"),
-    ],
-)
-def test_one_pasted_row_without_a_reward(text, verdict, monkeypatch, capsys, tmp_path):
-    """As a trainer prints it, in Python or JSON; two of them are read as one is."""
-    for rows in (1, 2):
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(rows * [text]).encode())))
-        assert main(["diagnose", "-"]) == 0
-        assert f"{verdict}, steps" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("lost", ["grad_norm", "reward"])
@@ -130,9 +110,10 @@ def test_runs_one_after_the_other_are_not_averaged(tmp_path):
 
 
 def test_a_start_of_a_few_rows_is_left_out(tmp_path):
-    (only,) = written(tmp_path / "run.jsonl", [0.1, 0.2], np.linspace(0.3, 0.87, 40).tolist())
+    (only,) = written(tmp_path / "run.jsonl", [0.1] * 7, np.linspace(0.3, 0.87, 40).tolist())
     assert only.reward.size == 40
     assert not only.restarted
+    assert len(written(tmp_path / "run.jsonl", [0.1] * 8, np.linspace(0.3, 0.87, 40).tolist())) == 2
 
 
 def test_a_checkpoint_and_an_epochs_counter_are_one_run(tmp_path):

@@ -115,6 +115,9 @@ def test_a_restart_at_a_step_takes_that_step_back():
     assert monitor.curve().gradient_lost.tolist() == [3.0]
     monitor.update(0, grad_norm=1.0)
     assert monitor.curve() is None
+    for step in (*range(1, 6), 6, 7, 6):  # two rewards lost, then one of them again: not three rows
+        monitor.update(step, reward=0.5 if step < 6 else np.nan)
+    assert not monitor.alarms
 
 
 def test_memory_is_bounded_and_a_million_rows_are_few_looks():

@@ -6,6 +6,9 @@ import pprint
 import numpy as np
 import pytest
 from grpo_clinic.readers import read
+from grpo_clinic.readers.columns import at_most
+from grpo_clinic.report import report
+from grpo_clinic.rules import Case
 
 REWARDS = [0.1, 0.2, 0.4, 0.3, 0.5, 0.6]
 STEPS = np.arange(1, 7)
@@ -57,6 +60,38 @@ def test_ms_swift_says_its_step(tmp_path, console):
     ]  # fmt: skip
     text = [repr(row) if console else json.dumps(row) for row in rows]
     check(one(written(tmp_path / ("console.log" if console else "logging.jsonl"), text)), steps)
+
+
+def test_a_console_stored_in_pieces_and_dictionaries_of_somebody_else(tmp_path):
+    """A row with a reward and none of the trainer's keys is a library's."""
+    rows = [f"{{'loss': 0.1, 'reward': 0.{n}, 'epoch': 0.1}}\n" for n in range(1, 7)]
+    text = "".join([*rows[:3], "Failed to store {'agent_id': 'maker', 'reward': 2.6}\n", *rows[3:]])
+    pieces = [{"stream_name": "stdout", "time": n, "data": text[n : n + 50]} for n in range(0, len(text), 50)]
+    for name, whole in (("train.log", text), ("kaggle.log", json.dumps(pieces))):
+        curve = one(written(tmp_path / name, [whole]))
+        np.testing.assert_allclose(curve.reward, np.arange(1, 7) / 10)
+
+
+def test_a_row_that_states_its_own_place_needs_no_step_of_another_line(tmp_path):
+    lines = [f"Epoch 1 ({n}/90) Reward: 0.{n}\n[DEBUG] step=50" for n in range(1, 8)]
+    np.testing.assert_array_equal(one(written(tmp_path / "run.log", lines)).step, np.arange(1, 8))
+
+
+def test_rows_before_the_first_reward_and_columns_without_a_number_are_not_lost(tmp_path):
+    """Without a step the rows before the first reward are 0, -1, ... A column of no numbers is not "not logged"."""
+    rows = [{"entropy": 0.1 * n, "kl": None} | ({"reward": 0.02 * n} if n > 4 else {}) for n in range(20)]
+    curve = one(written(tmp_path / "run.jsonl", map(json.dumps, rows)))
+    np.testing.assert_array_equal(curve.series["entropy"].step, np.arange(-4, 16))
+    said = report(Case(curve))
+    assert "kl" in said.not_judged
+    assert "kl" not in said.not_logged
+
+
+def test_a_long_curve_ends_where_its_last_whole_block_does(tmp_path):
+    curve = one(written(tmp_path / "run.csv", ["step,reward", *(f"{n},{n * n / 200}" for n in range(11))]))
+    short = at_most(curve, 4)
+    np.testing.assert_allclose(short.step, [1, 4, 7])
+    np.testing.assert_allclose(short.reward * 200, [5 / 3, 50 / 3, 149 / 3])
 
 
 def test_slime_says_the_rollout_and_its_raw_reward(tmp_path):

@@ -20,6 +20,7 @@ KNOWN = [
     (VERL.replace("data:", "async_training: {staleness_threshold: 0.5}\ndata:"), "verl", None, 8),
     (VERL.replace("rollout: {", "hybrid_engine: false\n  rollout: {"), "verl", None, 8),
     ("group_size: 8\nlearning_rate: 1e-5\nrefresh_interval: 5\n", "own loop", 5, 8),
+    ("rollout: {max_head_offpolicyness: 4}\ngconfig: {n_samples: 8}\n", "own loop", 1, None),
     ("lr: 1e-5\nepochs_per_rollout_batch: 2\nrollout_batch_size: 256\ntrain_batch_size: 64\n", "own loop", 8, None),
 ]
 
@@ -48,6 +49,9 @@ def test_traps(tmp_path):
     assert "clip_zero" not in names(understood(tmp_path, TRL + "num_iterations: 2\n"))
     assert "clip_zero" not in names(understood(tmp_path, TRL + "max_staleness: 1\n"))
     assert "zero_std_of_batch" in names(understood(tmp_path, TRL + "scale_rewards: batch\n"))
+    for key in ("max_head_offpolicyness", "max_off_policy_steps", "max_trajectory_age_steps"):
+        late = understood(tmp_path, f"async: {{{key}: 4}}\nlr: 1e-6\n")
+        assert (late.age_bound, late.age_key, names(late)) == (4, f"async.{key}", set())
     assert "kl_default" in names(understood(tmp_path, TRL))
     assert "kl_default" not in names(understood(tmp_path, TRL + "beta: 0.1\n"))
     assert "kl_loss_off" in names(understood(tmp_path, VERL.replace("use_kl_loss: true", "use_kl_loss: false")))

@@ -61,12 +61,16 @@ def test_every_hook_of_both_is_guarded(hook, tmp_path):
 
 def test_gradients_on_two_devices_are_one_norm(tmp_path):
     trainer = client.trainer(tmp_path, max_steps=1, group_size=4)
-    probe = TrlProbe(trainer, prompts=4, every=1, strict=True)
+    probe = TrlProbe(trainer, prompts=4, every=50, strict=True)
     norms = [SimpleNamespace(to=lambda device: torch.tensor(3.0), device=place) for place in ("cpu", "cuda:0")]
     grads = [SimpleNamespace(grad=SimpleNamespace(norm=lambda one=one: one)) for one in norms]
     type(probe)._parameters, original = property(lambda self: grads), type(probe)._parameters
+    seen = []
     try:
-        probe.on_pre_optimizer_step(SimpleNamespace(max_grad_norm=1.0), SimpleNamespace(global_step=0), None)
+        for step in (49, 50):  # the measurement is that of step 50
+            probe.on_pre_optimizer_step(SimpleNamespace(max_grad_norm=1.0), SimpleNamespace(global_step=step), None)
+            seen.append(probe.clipped)
+            probe.clipped = 0.0
     finally:
         type(probe)._parameters = original
-    assert probe.clipped == 1.0
+    assert seen == [1.0, 0.0]

@@ -236,6 +236,16 @@ def test_the_score_of_a_group_is_centred_on_the_others_without_bias(cases, each_
     assert 0.7 < np.sqrt((errors**2).mean()) / estimates.std(ddof=1) < 1.4
 
 
+def test_the_error_of_groups_that_are_centred_on_each_other():
+    """Sums of squares of 2 and 14 in prompts of three groups, each over 3 - 2."""
+    each, prompts = np.array([1.0, 2, 3, 4, 5, 9]), np.repeat([0, 1], 3)
+    assert standard_error(each, prompts) == pytest.approx(np.sqrt(3 * 2 + 3 * 14) / 6)
+
+
+def test_processes_with_unequal_numbers_of_groups_keep_their_own():
+    assert [Ranks((3, 1, 2), rank).own(np.arange(6)).tolist() for rank in range(3)] == [[0, 1, 2], [3], [4, 5]]
+
+
 def covariances(each_prompt, factor=True):
     """20,000 sets, seed 0, of 4 prompts with a mean update each: estimates of a covariance of 0.5, and their errors."""
     operator = object.__new__(probe_operator.Operator)

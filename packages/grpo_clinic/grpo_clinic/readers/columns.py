@@ -91,6 +91,6 @@ def at_most(curve: Curve, points: int = MOST) -> Curve:
         return curve
     size = curve.step.size // block * block
     step, value = (np.asarray(values[:size].reshape(-1, block).mean(axis=1)) for values in (curve.step, curve.reward))
-    note = f"{curve.step.size} points averaged over {block} neighbours each for the fit"
+    note = f"{curve.step.size} points averaged over {block} neighbours each"
     series = replace(curve.reward_series, step=step, value=value, notes=(*curve.reward_series.notes, note))
-    return replace(curve, reward_series=series, notes=(*curve.notes, note))
+    return replace(curve, reward_series=series, counted=curve.step.size, notes=(*curve.notes, note))

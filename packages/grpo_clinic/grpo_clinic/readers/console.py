@@ -24,6 +24,7 @@ _FREE_PAIR = re.compile(
     rf"(?<![\w/.\-])([A-Za-z_][\w/@.\-]{{0,60}})['\"]?\s{{0,4}}[:=]\s{{0,4}}['\"]?{_VALUE}(?![\w.])"
 )
 _STEP = re.compile(r"\b(?:global[_ ])?(?:step|iteration|iter|update)s?[\s:=#]{1,4}(\d{1,12})\b", re.IGNORECASE)
+_PLACE = re.compile(r"\((\d{1,12})/\d{1,12}\)")
 _MENTIONS_STEP = re.compile(r"step|iter|update", re.IGNORECASE)
 _MENTIONS_REWARD = re.compile(r"reward|score|return", re.IGNORECASE)
 _LONGEST = 20_000
@@ -104,8 +105,9 @@ class _FreeText(LineRows):
         if self._literal is None and not rewarded:
             return
         row |= {key.lower() if key in rewarded else key: value for key, value in pairs.items()}
-        if self._step is not None and "step" not in row:
-            row["step"] = self._step
+        place = _PLACE.search(line)  # the row's own, before one of another line
+        if "step" not in row and (place or self._step is not None):
+            row["step"] = place[1] if place else self._step
         self.rewards += 1
         self.table.add(row)
 

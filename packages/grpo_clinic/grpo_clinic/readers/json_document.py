@@ -28,6 +28,10 @@ _START = re.compile(
 )
 
 
+_HEAD = 400
+_ASSIGNED = re.compile(r"^[\ufeff\s]*[A-Za-z_]\w{0,40}\s?=\s?")
+
+
 def sniff(start: str) -> bool:
     """Whether the text begins like a JSON document; `[INFO]`, `[2026-01-01 10:00]` or `{'loss':` do not."""
     return _START.match(start) is not None
@@ -65,6 +69,34 @@ def read(path: Path) -> Parsed:
     if not tables and isinstance(document, dict) and is_row(document, ReadOptions()):
         kinds, tables = {"one row"}, _deal([document])
     return Parsed("JSON, " + " and ".join(sorted(kinds)), _required(tables))
+
+
+def streamed(path: Path) -> list[str]:
+    """Lines of a console that are stored as pieces of its streams, as Kaggle does."""
+    try:
+        pieces = json.loads(source.text(path))
+    except (ValueError, RecursionError):
+        raise ValueError("expected a list of pieces of a console, got broken JSON") from None
+    return "".join(str(one.get("data", "")) for one in pieces if isinstance(one, dict)).splitlines()
+
+
+def sniff_numbers(start: str) -> bool:
+    """Whether the text is nothing but numbers: in brackets, in one line, or a line each; a name may stand before."""
+    body = _ASSIGNED.sub("", start[:_HEAD], count=1).strip()
+    lines = body.splitlines()
+    whole = body[:1] in ("[", "(") or len(lines) == 1 or all(len(line.split()) == 1 for line in lines)
+    words = _words(body)[: -1 if len(start) > _HEAD else None]
+    return whole and len(words) > 1 and all(scalars.parse(word) is not None for word in words)
+
+
+def read_numbers(path: Path) -> Parsed | None:
+    """Bare numbers as a run of rewards; None if something else is among them."""
+    numbers = [scalars.parse(word) for word in _words(_ASSIGNED.sub("", source.text(path), count=1))]
+    return None if None in numbers else Parsed("bare numbers", _deal([{"reward": one} for one in numbers]))
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in re.split(r"[\s,;]+", text.strip(" \t\r\n[](),;")) if word]
 
 
 def _unused(name: str, taken: Mapping[str, object]) -> str:

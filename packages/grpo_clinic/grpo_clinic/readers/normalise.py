@@ -52,8 +52,6 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         held = view.results(view.held_out, reward_key, options.eval_key)
     used = {reward_key, view.step_key, *parts, *(one.key for one in others.values()), *([held.key] if held else [])}
     unread = view.unread(used)
-    stepped = np.isfinite(view.step) & view.pool
-    rest = {key: view.series(key, stepped) for key in (unread[:_REST] if table.rows <= _ROWS else ())}
     given = options.reward_scale
     return Curve(
         **_about(name, source, parsed, view, text),
@@ -68,7 +66,7 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         reward_is_eval=is_eval,
         nonfinite_steps=lost,
         unread=unread,
-        others={key: one for key, one in rest.items() if one.value.size},
+        others=_rest(view, unread),
         notes=(*parsed.notes, *series.notes, *left_out, *_unused_evaluations(unread)),
     )
 
@@ -78,6 +76,7 @@ def _without_reward(name: str, source: str, parsed: Parsed, view: View) -> Curve
     view.count_steps(view.pool)
     view.held_out = ~view.pool
     others, lost = _others(view), view.lost_gradient()
+    unread = view.unread({view.step_key, *(one.key for one in others.values())})
     empty = [f"'{key}' holds no number" for key, _ in view.candidates("reward")[:1]]
     return Curve(
         **_about(name, source, parsed, view, "reward: none"),
@@ -85,7 +84,8 @@ def _without_reward(name: str, source: str, parsed: Parsed, view: View) -> Curve
         scale=RewardScale(0.0, 0.0, False),
         series=others or view.loss(),
         settings=view.repeated_settings(),
-        unread=view.unread({view.step_key, *(one.key for one in others.values())}),
+        unread=unread,
+        others=_rest(view, unread),
         notes=(*parsed.notes, *empty, *([lost] if lost else [])),
     )
 
@@ -99,12 +99,20 @@ def _about(name: str, source: str, parsed: Parsed, view: View, reward: str) -> d
         "framework": view.framework,
         "step_unit": columns.unit_of(view.step_key, view.framework, view.options),
         "gradient_lost": view.gradient_lost(),
+        "empty": tuple(role for role in COLUMNS if view.is_empty(role)),
         "recognised": (f"format: {parsed.format}", f"framework: {framework}", reward, view.step_text),
     }
 
 
 def _others(view: View) -> dict[str, Series]:
     return {role: one for role in COLUMNS if (one := view.role(role)) is not None}
+
+
+def _rest(view: View, unread: tuple[str, ...]) -> dict[str, Series]:
+    """Columns that are taken for nothing, in a log of moderate size."""
+    stepped = np.isfinite(view.step) & view.pool
+    rest = {key: view.series(key, stepped) for key in (unread[:_REST] if view.table.rows <= _ROWS else ())}
+    return {key: one for key, one in rest.items() if one.value.size}
 
 
 def _epoch_length(view: View, rows: RowMask) -> dict[str, float]:

@@ -89,8 +89,8 @@ class Curve:
     to its series on its *own* steps; `column` puts one on the reward's steps. `parts` are further reward keys of the
     same run (accuracy, format, ...). `nonfinite_steps` [m] are the steps whose reward was NaN or infinite and was left
     out, `gradient_lost` [k] those whose gradient norm was. `unread` are all numeric columns that were taken for
-    nothing, `others` their series in a log of moderate size. `restarted` says that it is one of several runs that came
-    one after the other in a file.
+    nothing, `others` their series in a log of moderate size. `empty` are names of `COLUMNS` that were logged without
+    any number. `restarted` says that it is one of several runs that came one after the other in a file.
     """
 
     name: str
@@ -105,6 +105,8 @@ class Curve:
     eval: Series | None = None
     settings: Mapping[str, float] = field(default_factory=dict)
     reward_is_eval: bool = False
+    empty: tuple[str, ...] = ()
+    counted: int = 0
     nonfinite_steps: Floats = field(default_factory=lambda: np.zeros(0))
     gradient_lost: Floats = field(default_factory=lambda: np.zeros(0))
     unread: tuple[str, ...] = ()
@@ -174,6 +176,8 @@ class Curve:
             series={name: scaled(series) for name, series in self.series.items()},
             parts={name: scaled(series) for name, series in self.parts.items()},
             eval=None if self.eval is None else scaled(self.eval),
+            others={name: scaled(series) for name, series in self.others.items()},
             nonfinite_steps=self.nonfinite_steps * factor,
+            gradient_lost=self.gradient_lost * factor,
             step_unit=cast(StepUnit, unit),
         )

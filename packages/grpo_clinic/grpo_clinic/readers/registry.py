@@ -38,6 +38,7 @@ class Reader(Protocol):
         ...
 
 
+_HEAD = 1000
 READERS: Registry[Reader] = Registry("reader")
 register_reader = READERS.register
 
@@ -57,8 +58,12 @@ def parse(path: Path, options: ReadOptions) -> Parsed:
         return notebook.read(path, options)
     if name in (".jsonl", ".ndjson") or json_lines.sniff(text):
         return _or_console(json_lines.read, path, options)
+    if json_document.sniff(text) and '"stream_name"' in text[:_HEAD]:
+        return console.from_lines(json_document.streamed(path), options)
     if name not in csv_table.SUFFIXES and json_document.sniff(text):
         return _or_console(json_document.read, path, options, surely=name == ".json")
+    if json_document.sniff_numbers(text) and (numbers := json_document.read_numbers(path)):
+        return numbers
     if name in csv_table.SUFFIXES or csv_table.sniff(text):
         return _or_console(csv_table.read, path, options, surely=name in csv_table.SUFFIXES)
     return console.read(path, options)

@@ -21,6 +21,8 @@ _GOES_ON = re.compile(r"\s{0,40}['\"}]")
 """How a further line of a dictionary begins."""
 _CYCLE = re.compile(r"\b(?:rollout|eval|perf) (\d{1,12}): $")
 """What slime prints before a dictionary; the rows of its training steps, `step 7: {`, belong to the cycle before."""
+_OWN = {"loss", "grad_norm", "learning_rate", "epoch"}
+"""Keys of a trainer's rows: where rows have one, a dictionary with a reward and none of them is somebody else's."""
 _LONGEST = limits.MAX_KEY * 200
 
 
@@ -34,6 +36,7 @@ class TrlConsole(LineRows):
         self._clues = steps.Clues()
         self._open = ""
         self._cycle: int | None = None
+        self._own = False
 
     def feed(self, line: str) -> None:
         """Look for progress bars and dictionaries in one line."""
@@ -77,6 +80,9 @@ class TrlConsole(LineRows):
             row.setdefault("step", self._cycle)
         if "step" not in row:
             row["__row"] = self.table.rows
+        self._own = self._own or bool(_OWN & row.keys())
+        if self._own and not _OWN & row.keys() and self._holds_reward(row):
+            return
         summary = "train_runtime" in row
         row |= {"__aside": 0, "__summary": int(summary)}
         if self._holds_reward(row):

@@ -12,7 +12,7 @@ import numpy as np
 
 from grpo_clinic.readers import aliases, columns, limits
 from grpo_clinic.readers.options import ReadOptions
-from grpo_clinic.readers.record import Floats, Series
+from grpo_clinic.readers.record import COLUMNS, Floats, Series
 from grpo_clinic.readers.table import LogTable, RowMask
 
 _EVAL_PREFIX = re.compile(r"(eval|val|valid|validation|test|dev)([-_/.]|$)", re.IGNORECASE)
@@ -23,6 +23,8 @@ _NOT_A_MEAN = re.compile(
 """Keys that speak of the reward but are no mean of it."""
 _NO_PART = ("/std", "/min", "/max", "/mean_std", "/var")
 """Ends of keys that are the spread of a reward, and no part of it."""
+_OF_A_MEAN = ("n", "count", "std", "var", "sem", "min", "max", "median")
+"""Columns that stand beside a mean."""
 _KIND_KEYS = ("type", "split", "phase", "mode", "kind", "stage", "event", "eval", "is_eval")
 """Columns in which loops say what a row is."""
 _EVAL_WORDS = frozenset({"eval", "evaluation", "val", "valid", "validation", "test", "dev", "true"})
@@ -121,8 +123,10 @@ class View:
             rest = ", ".join(f"'{key}'" for key in keys[1:4])
             return keys[0], f"reward: '{keys[0]}' ({origin}){f'; also there: {rest}' if rest else ''}", False
         alone = [key for key in train if not aliases.candidates("step", [key])]
-        if [aliases.canonical(key) for key in alone] == ["mean"]:
-            return alone[0], f"reward: '{alone[0]}', the one column beside the step", False
+        known = {key for role in COLUMNS for key, _ in self.candidates(role, alone)}
+        means = [key for key in alone if key not in known and aliases.canonical(key).lower() not in _OF_A_MEAN]
+        if [aliases.canonical(key) for key in means] == ["mean"]:
+            return means[0], f"reward: '{means[0]}', the one mean beside the step", False
         if held := self.candidates("eval", [key for key in table.keys if table.logged(key)]):
             key = held[0][0]
             return key, f"reward: '{key}', an evaluation curve, because no training reward was found", True
@@ -143,12 +147,11 @@ class View:
         return ""
 
     def gradient_lost(self) -> Floats:
-        """Steps [k] at the end of the log whose gradient norm is logged and no number."""
+        """Steps [k] whose gradient norm is logged and no number."""
         for key, _ in self.candidates("grad_norm"):
             rows = self.pool & self.table.has(key) & np.isfinite(self.step)
-            order = np.argsort(self.step[rows], kind="stable")
-            good = np.flatnonzero(np.isfinite(self.table.column(key)[rows][order]))
-            return np.asarray(self.step[rows][order][good[-1] + 1 if good.size else 0 :])
+            value, step = self.table.column(key)[rows], self.step[rows]
+            return np.setdiff1d(step[~np.isfinite(value)], step[np.isfinite(value)])
         return np.zeros(0)
 
     def count_steps(self, rows: RowMask) -> None:
@@ -166,6 +169,8 @@ class View:
                 self.step, self.step_key, self.step_text = step, key, f"step: '{key}'"
                 return
         self.step = np.cumsum(rows).astype(float)
+        before = int((self.step == 0).sum())
+        self.step[:before] = np.arange(1.0 - before, 1.0)
         self.step_text = "step: the number of the row, because no step is logged"
 
     def series(self, key: str, rows: RowMask, *, thin: bool = True) -> Series:
@@ -182,6 +187,11 @@ class View:
                 if self.table.logged(key, rows):
                     return self._with_other_half(self.series(key, rows), rows)
         return None
+
+    def is_empty(self, role: str) -> bool:
+        """Whether it was logged, without any number."""
+        keys = [key for key, _ in self.candidates(role)]
+        return bool(keys) and not any(self.table.logged(key) for key in keys)
 
     def _with_other_half(self, half: Series, rows: RowMask) -> Series | None:
         """The sum where a trainer logs its silent groups in two columns, else the one; None without the other."""

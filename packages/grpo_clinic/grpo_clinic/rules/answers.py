@@ -27,7 +27,7 @@ def _truncated(case: Case, rule: Rule) -> Fact | None:
         return None
     share = float(cut.value[late].mean())
     still = any(one.value.size >= 8 and not np.ptp(one.value) for one in case.curve.parts.values())
-    gained = case.reward.size >= 10 and case.gain.shows and not still
+    gained = case.reward.size >= 10 and case.gain.best[1] > case.least_gain * case.room and not still
     text = f"'{cut.key}': {share:.0%} of the answers of the last fifth were cut off"
     window = since(cut, cut.value >= rule.limit, count)
     note = "the reward was gained all the same" if gained else ""
@@ -93,7 +93,8 @@ def _beyond_bound(case: Case, rule: Rule) -> Fact | Missing:
     largest, (window, _) = float(age.value[at]), where(age, slice(at, at + 1))
     allowed = f"{case.age_source} allows {case.age_bound:g}"
     text = f"'{age.key}' reached {largest:g} updates at step {age.step[at]:g}; {allowed}"
-    fact = Fact(largest / max(case.age_bound, 1e-9), largest, window, max(over, 1), text)
+    times = largest / max(case.age_bound, 1e-9)
+    fact = Fact(times, times, window, max(over, 1), text)
     return fact.unless(not over)
 
 

@@ -99,6 +99,16 @@ class Case:
         """The swings of 24 rewards or more, by the limits that are shipped."""
         return Swings(self.curve)
 
+    @property
+    def room(self) -> float:
+        """What was left of the scale above the beginning of ten rewards or more."""
+        return max(self.curve.scale.high - float(self.reward[: self.gain.widths[self.gain.best[0]]].mean()), 1e-12)
+
+    @cached_property
+    def at_rate_zero(self) -> bool:
+        """Whether the learning rate is logged as 0 on every row of ten or more."""
+        return self.rows.get("lr", 0) >= 10 and not self.series("lr").value.any()
+
     @cached_property
     def late(self) -> float:
         """The step from which the last fifth of the run begins."""
@@ -147,8 +157,10 @@ class Rule:
     def __call__(self, case: Case) -> Fact | Missing | None:
         """The fact, or why there is none; None where the question does not arise."""
         for need in self.needs:
-            if (count := max(case.rows.get(role, 0) for role in need.split("|"))) < self.rows:
-                return Missing(need.replace("|", " or ").replace("_", " "), bool(count), count, self.rows)
+            roles = need.split("|")
+            if (count := max([case.rows.get(role, 0) for role in roles])) < self.rows:
+                logged = count > 0 or bool({*roles} & {*case.curve.empty})
+                return Missing(need.replace("|", " or ").replace("_", " "), logged, count, self.rows)
         answer = self.judge(case, self)
         if not isinstance(answer, Fact):
             return answer

@@ -6,15 +6,29 @@ import numpy as np
 
 from grpo_clinic import noise
 from grpo_clinic.readers.median import median
-from grpo_clinic.readers.record import Floats
+from grpo_clinic.readers.record import SIGMA_OF_MAD, Floats
 from grpo_clinic.rules.base import Case, Fact, Rule, register_rule, where
+from grpo_clinic.rules.engine import strongest
 
 _FEWEST, _LONGEST = 10, 40
+_SPREADS, _RUNNING = 6.0, 3
+"""Spreads from the median, and rows running beyond them, that are no noise."""
 
 
 def _level(value: Floats) -> bool:
-    gain = noise.gain_of(value) if value.size >= _FEWEST else None
-    return gain is None or bool(abs(gain.change[0]) <= 4 * max(float(gain.error[0]), 1e-12))
+    """No gain or loss by four errors, and no three rows running far from the others."""
+    if value.size < _FEWEST:
+        return True
+    gain, usual = noise.gain_of(value), median(value)
+    spread = max(SIGMA_OF_MAD * median(np.abs(value - usual)), 0.01 * abs(usual), 1e-12)
+    far = np.convolve(np.abs(value - usual) > _SPREADS * spread, np.ones(_RUNNING), mode="valid").max() >= _RUNNING
+    return not far and bool(abs(gain.change[0]) <= 4 * max(_error(value), 1e-12))
+
+
+def _error(value: Floats) -> float:
+    """Of a gain from the first fifth to the last; of few rows the noise is the larger of two estimates."""
+    gain, part = noise.gain_of(value), value.size // 5
+    return max(float(gain.error[0]), 2 * noise.noise_level(value) * float(np.sqrt(2 / part)))
 
 
 _Must = Mapping[str, tuple[str, Callable[[Floats], bool]]]
@@ -22,35 +36,52 @@ _RECIPE: _Must = {
     "entropy": ("stay level", _level),
     "length": ("stay level", _level),
     "truncation": ("stay level", _level),
-    "kl": ("stay at 0: the policy is its own reference", lambda value: median(np.abs(value)) <= 0.01),
-    "clip_frac": ("stay at 0: no ratio leaves 1", lambda value: median(np.abs(value)) <= 0.001),
+    "kl": ("stay at 0: the policy is its own reference", lambda value: np.abs(value).max() <= 0.01),
+    "clip_frac": ("stay at 0: no ratio leaves 1", lambda value: np.abs(value).max() <= 0.001),
     "grad_norm": ("be above 0 wherever rewards of a group differ", lambda value: median(value) > 0),
 }
 """What a control run must log and show, by quantity; and one of `_ENGINE`."""
 _ENGINE: _Must = {
-    "engine_kl": ("stay below .1 nats per token", lambda value: median(np.abs(value)) <= 0.1),
-    "engine_abs": ("stay below .1 nats per token", lambda value: median(np.abs(value)) <= 0.1),
-    "importance_ratio": ("stay within a twentieth of 1", lambda value: abs(median(value) - 1) <= 0.05),
+    "engine_kl": ("stay below .1 nats per token", lambda value: abs(strongest(value)[0]) <= 0.1),
+    "engine_abs": ("stay below .1 nats per token", lambda value: abs(strongest(value)[0]) <= 0.1),
+    "importance_ratio": ("stay within a twentieth of 1", lambda value: abs(strongest(value - 1)[0]) <= 0.05),
 }
-
-
-def _at_rate_zero(case: Case) -> bool:
-    return case.rows.get("lr", 0) >= _FEWEST and not case.series("lr").value.any()
+_FURTHER: _Must = {
+    "engine_k1": ("not be below 0", lambda value: median(value) >= -0.02),
+    "ess": ("stay above .8 of the batch", lambda value: value.max() > 1 + 1e-6 or strongest(1 - value)[0] <= 0.2),
+}
+"""What must be in order where it is logged."""
+_SILENT = {"zero_std_frac": 1.0, "reward_std": 0.0}
+"""Where no rewards of a group differ."""
 
 
 def not_in_order(case: Case) -> tuple[str, ...] | None:
     """Why a control run gives no all-clear: what its log shows otherwise, and what it does not hold. None: it is none.
 
-    In a long log a rate of 0 is rounded, as it is where a gain shows.
+    In a long log a rate of 0 is rounded.
     """
     series = case.curve.series
-    if not _at_rate_zero(case) or not _FEWEST <= case.reward.size <= _LONGEST or case.gain.shows:
+    if not case.at_rate_zero or not _FEWEST <= case.reward.size <= _LONGEST:
         return None
     wrong = [
-        f"'{series[role].key}' stands at {median(series[role].value):.3g} and must {text}"
-        for role, (text, holds) in {**_RECIPE, **_ENGINE}.items()
+        f"'{series[role].key}' lies at {series[role].value.min():.3g} to {series[role].value.max():.3g} and must {text}"
+        for role, (text, holds) in {**_RECIPE, **_ENGINE, **_FURTHER}.items()
         if role in series and not holds(series[role].value)
     ]
+    held = () if case.curve.eval is None else (case.curve.eval,)
+    for one in (*held, *case.curve.parts.values()):
+        if not _level(one.value):
+            wrong.append(f"'{one.key}' lies at {one.value.min():.3g} to {one.value.max():.3g} and must stay level")
+    if case.gain.shows:
+        wrong.insert(0, f"the reward rose by {case.gain.best[1]:.2g}: the rate is rounded, or what is measured changes")
+    if case.curve.gradient_lost.size:
+        wrong.append(f"a gradient is not finite at step {case.curve.gradient_lost[0]:g}")
+    if (norm := series.get("grad_norm")) is not None:
+        silent = [series[role].at(norm.step) == value for role, value in _SILENT.items() if role in series]
+        if (idle := norm.step[~np.any([norm.value > 0, *silent], axis=0)]).size:
+            wrong.append(f"'{norm.key}' is 0 at step {idle[0]:g}, and no log says that no rewards of a group differ")
+        if norm.value.size < case.reward.size:
+            wrong.append(f"'{norm.key}' is a number on {norm.value.size} of {case.reward.size} rows")
     lacking = [role.replace("_", " ") for role in _RECIPE if role not in series]
     lacking += [] if _ENGINE.keys() & series.keys() else ["log-probabilities of engine and trainer"]
     return (*wrong, *([f"not logged: {', '.join(lacking)}"] if lacking else []))
@@ -68,9 +99,10 @@ def not_in_order(case: Case) -> tuple[str, ...] | None:
     proves="the engine or the checker changes, not the policy",
 )
 def _falls_at_rate_zero(case: Case, rule: Rule) -> Fact | None:
-    if not _at_rate_zero(case):
+    if not case.at_rate_zero:
         return None
-    change, error = float(case.gain.change[0]), max(float(case.gain.error[0]), 1e-12)
+    change, error = float(case.gain.change[0]), max(_error(case.reward), 1e-12)
     text = f"the learning rate is 0 throughout; the reward moved by {change:+.2g}, error {error:.2g}"
     then = "Change no setting of the training. Mend the engine, the weights that it is given, or the checker."
-    return Fact(min(max(-change, 0.0) / error / rule.limit, 1e3), change, *where(case.curve.reward_series), text, then)
+    errors, (window, rows) = -change / error, where(case.curve.reward_series)
+    return Fact(min(max(errors, 0.0) / rule.limit, 1e3), errors, window, rows, text, then)

@@ -28,23 +28,29 @@ _OURS = "limits chosen on simulated runs and public runs"
     proves="it is not finite any more: the weights are lost from there on",
 )
 def _no_number(case: Case, rule: Rule) -> Fact | None:
-    curve, then = case.curve, ""
-    lost = curve.gradient_lost if rule.role == "gradient" else np.sort(curve.nonfinite_steps)
+    """A note where it became finite again: of a stretch as long in the middle."""
+    curve, then, note = case.curve, "", ""
+    lost = np.sort(curve.gradient_lost if rule.role == "gradient" else curve.nonfinite_steps)
     if not lost.size:
         return None
+    norm = curve.series.get("grad_norm")
+    good = curve.step if rule.role == "reward" else np.zeros(0) if norm is None else norm.step
+    stretches = np.bincount(np.searchsorted(good, lost), minlength=good.size + 1)
+    last, least = int(stretches[-1]), max(rule.limit, 2.0 * stretches[:-1].max(initial=0))
     if rule.role == "gradient":
         rows = curve.leading.step.size if curve.series or curve.reward.size else 0
-        last, least = lost.size, rule.limit if rows >= _LONG else 1.0
+        least = least if rows >= _LONG else 1.0
         grew = case.rows.get("grad_norm", 0) >= _FEWEST and _explosion(case.series("grad_norm"), _TIMES, _ASLEEP).fires
-        then = f"Restart from a checkpoint before step {lost[0]:g} with {_GREW if grew else _DID_NOT_GROW}."
-    else:
-        stretches = np.bincount(np.searchsorted(curve.step, lost), minlength=curve.step.size + 1)
-        last, least = int(stretches[-1]), max(rule.limit, 2.0 * stretches[:-1].max(initial=0))
+        then = f"Restart from a checkpoint before step {lost[-max(last, 1)]:g} with {_GREW if grew else _DID_NOT_GROW}."
+        then = then if good.size or last < rows else "No gradient was a number: look at the loss and its precision."
     window = (float(lost[-max(last, 1)]), float(lost[-1]))
     text = f"the {rule.role} is not finite from step {window[0]:g} to the end ({last} rows)"
     if last < least:
         text = f"{lost.size} values of the {rule.role} are not finite, the first at step {lost[0]:g}"
-    return Fact(last / least, float(last), window, last, text, then)
+        longest, end = int(stretches.max()), int(np.cumsum(stretches)[stretches.argmax()])
+        last, least, window = longest, rule.limit, (float(lost[end - longest]), float(lost[end - 1]))
+        note = "it was finite again"
+    return Fact(last / least, float(last), window, last, text, then, note)
 
 
 def _explosion(series: Series, times: float, asleep: float = 0.0) -> Fact:

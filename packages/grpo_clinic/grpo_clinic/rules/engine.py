@@ -9,7 +9,7 @@ import numpy as np
 
 from grpo_clinic.readers.median import median
 from grpo_clinic.readers.record import Floats, Series
-from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, where
+from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, tail, where
 
 _TAIL = 0.5
 """Nats of k1 from which a mean ratio below 1 may be the missing tail of its weights."""
@@ -38,9 +38,12 @@ def _excess_ratio(case: Case) -> tuple[Series, str] | None:
     return excess, word
 
 
-def _strongest(value: Floats) -> tuple[float, slice]:
-    """The median of the first fifth, of the last, or of three rows running: the largest in size."""
+def strongest(value: Floats, limit: float = np.inf) -> tuple[float, slice]:
+    """The median of the whole where that is beyond the limit, else the largest in size of the first fifth's, the last
+    one's and that of three rows running."""
     part = max(value.size // 5, 1)
+    if abs(median(value)) >= limit:
+        return median(value), slice(None)
     looks = [slice(0, part), slice(value.size - part, value.size)]
     if value.size > _EVENT:
         least = np.lib.stride_tricks.sliding_window_view(np.abs(value), _EVENT).min(axis=-1)
@@ -55,7 +58,7 @@ def _strongest(value: Floats) -> tuple[float, slice]:
     verdict="misreported_probabilities",
     needs=("importance_ratio|engine_k1",),
     limit=0.05,
-    unit="1",
+    unit="1, or nats of k1",
     formula="mean(r) - 1 = k3 - k1",
     source="sum over b of b (pi/b) = 1",
     proves="the engine did not sample from the law that it reports, or its law leaves out answers of the trainer's",
@@ -65,12 +68,13 @@ def _misreported(case: Case, rule: Rule) -> Fact | Missing:
     if excess is None:
         if k1 is None:
             return Missing("importance ratio")
-        low, rows = _strongest(np.minimum(k1.value, 0.0))
+        low, rows = strongest(np.minimum(k1.value, 0.0))
         text = f"'{k1.key}' = {low:.3g}: k1 is a KL divergence and is never below zero of a true report"
         return Fact(-low / rule.limit, low, *where(k1, rows), text)
     series, word = excess
-    value, rows = _strongest(series.value)
-    far = None if k1 is None else median(k1.value)
+    value, rows = strongest(series.value, rule.limit)
+    there = np.zeros(0) if k1 is None else k1.at(series.step[rows])
+    far = median(there[np.isfinite(there)]) if np.isfinite(there).any() else None
     at = "" if far is None else f", k1 = {far:.3g}"
     fact = Fact(
         min(abs(value) / rule.limit, 1e3),
@@ -113,15 +117,16 @@ def _mismatch(case: Case, rule: Rule) -> Fact | None:
     if series is None or (rule.role == "ess" and series.value.max() > 1 + 1e-6):
         return None
     if rule.role == "importance_ratio":
-        log, rows = _strongest(np.log(series.value))
+        log, rows = strongest(np.log(series.value), float(np.log(rule.limit)))
         value, score = float(np.exp(log)), abs(log) / np.log(rule.limit)
     elif rule.role == "ess":
-        lost, rows = _strongest(1 - series.value)
+        lost, rows = strongest(1 - series.value, 1 - rule.limit)
         value, score = 1 - lost, rule.limit / max(1 - lost, 1e-9)
     else:
-        apart, rows = _strongest(series.value)
+        apart, rows = strongest(series.value, rule.limit)
         value, score = abs(apart), abs(apart) / rule.limit
     text = f"'{series.key}': engine and trainer stand at {value:.3g} {rule.unit.partition(', or')[0]}"
+    text = f"'{series.key}': the effective sample is {value:.0%} of the batch" if rule.role == "ess" else text
     return Fact(min(score, 1e3), value, *where(series, rows), text)
 
 
@@ -132,14 +137,14 @@ def _mismatch(case: Case, rule: Rule) -> Fact | None:
     rows=10,
     limit=10.0,
     unit="times its first fifth, and half the limit of its quantity",
-    formula="median(last fifth) / median(first fifth)",
+    formula="median(last tenth) / median(first fifth)",
     source="ours: rounding does not grow",
     proves="engine and trainer drift apart",
 )
 def _mismatch_grows(case: Case, rule: Rule) -> Fact:
     role, floor = ("engine_kl", 0.05) if case.rows.get("engine_kl", 0) >= rule.rows else ("engine_abs", 0.15)
-    series, part = case.series(role), case.rows[role] // 5
-    first, last = (median(np.abs(series.value[rows])) for rows in (slice(0, part), slice(-part, None)))
+    series, end = case.series(role), tail(case.series(role).value)
+    first, last = median(np.abs(series.value[: series.value.size // 5])), median(np.abs(end))
     text = f"'{series.key}' grew from {first:.3g} to {last:.3g}"
     ratio = last / max(first, 1e-12)
-    return Fact(min(ratio / rule.limit, last / floor), ratio, where(series)[0], part, text)
+    return Fact(min(ratio / rule.limit, last / floor), ratio, where(series)[0], end.size, text)

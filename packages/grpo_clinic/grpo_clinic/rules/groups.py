@@ -39,7 +39,8 @@ def _silent_groups(case: Case, rule: Rule) -> Fact | Missing:
         high, text = np.ones(reward.size, bool), f"the reward is {reward[0]:g} at every step: all answers got the same"
     elif observed is not None and last.size and (logged or last.mean() >= rule.limit):
         value, series = float(last.mean()), observed
-        high = np.convolve(observed.value, np.ones(last.size) / last.size, mode="same") >= rule.limit
+        means = noise.running_means(observed.value, last.size)
+        high = np.concatenate((means >= rule.limit, np.ones(last.size - 1, bool)))
         text = f"'{observed.key}': {value:.0%} over the last fifth"
         error = rule.errors * noise.error_of_mean(last) if logged else 0.0
     elif size >= 2 and binary and reward.size:

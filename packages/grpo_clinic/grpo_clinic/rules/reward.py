@@ -1,5 +1,7 @@
 """What the reward alone shows: a fall that was not made good, swings that go on, a standstill with room left."""
 
+import math
+
 import numpy as np
 
 from grpo_clinic import noise
@@ -20,8 +22,8 @@ a run has as a rule gained something."""
 _QUICK, _HINTED = 0.25, 1.25
 """Share of the first fifth that is the first few rewards, and errors from which they hint at a quick rise."""
 _ROUNDING = 1e-9
-_EXPLAINED = 0.9
-"""Share of the reward's changes from row to row that its parts make, where nothing else is in it."""
+_EXPLAINED, _SPARE = 0.9, 5
+"""Share of the reward's changes that its parts make, where nothing else is in it; rows beyond the number of parts."""
 _CHOSEN = "limits chosen on simulated runs (experiments/grading/training.yaml)"
 
 
@@ -30,14 +32,6 @@ _CHOSEN = "limits chosen on simulated runs (experiments/grading/training.yaml)"
     of={
         "reward": {},
         "eval": {"needs": ("eval", "reward"), "source": f"{_CHOSEN}; the reward must fall with it"},
-        "few": {
-            "rows": 3,
-            "limit": 0.9,
-            "errors": 0.0,
-            "unit": "share of the best of three to seven rewards",
-            "formula": "1 - max(last two) / best",
-            "source": "all but a tenth is gone: few rows prove it",
-        },
         "deepest": {
             "rows": 24,
             "limit": 0.8,
@@ -52,13 +46,11 @@ _CHOSEN = "limits chosen on simulated runs (experiments/grading/training.yaml)"
     unit="share of the climb, or of half the height",
     formula="(best running mean - mean of the last rewards) / max(climb, height/2)",
     source=_CHOSEN,
-    proves="half of what had been gained, or nearly all of few rewards, was lost and stayed down",
+    proves="half of what had been gained was lost and stayed down",
 )
 def _fall(case: Case, rule: Rule) -> Fact | None:
     """Where the training reward does not fall with a held-out result, that is no collapse."""
     reward, curve = case.curve.reward_series, case.curve
-    if rule.role == "few":
-        return _fall_of_few(reward, rule)
     if rule.role == "deepest":
         return _deepest_fall(case, rule)
     if rule.role == "reward":
@@ -76,36 +68,42 @@ def _fall(case: Case, rule: Rule) -> Fact | None:
     return fact._replace(text=f"'{curve.eval.key}' {fact.text}").unless(not with_it)
 
 
-def _fall_of_few(series: Series, rule: Rule) -> Fact | None:
-    reward, best = series.value, int(series.value.argmax())
-    last = float(reward[-2:].max())
-    if reward.size >= _FEWEST or reward[best] <= 0 or last < 0:
-        return None
-    lost, window = float(1 - last / reward[best]), where(series, slice(best, None))[0]
-    return Fact(lost / rule.limit, lost, window, 2, f"the reward fell from {reward[best]:.3g} to {last:.3g}")
-
-
 def _unless_reweighted(case: Case, fact: Fact) -> Fact:
     """The same; below the limit where the weights of the reward's parts fell, and the parts did not.
 
-    The parts explain how the reward changes from row to row before the onset and at the end; with the weights of before
-    there is no fall. Added after the rules were scored on the second half of the public runs.
+    Just before the onset and at the end the parts explain the reward. With the weights of before they make less than
+    half of the fall, and what they leave does not make it either. Added after the rules were scored on the second half
+    of the public runs.
     """
     parts = [one.at(case.curve.step) for one in case.curve.parts.values()] if fact.fires else []
     if not parts:
         return fact
-    table, place = np.stack(parts, axis=-1), np.arange(case.reward.size)
-    logged, onset = np.isfinite(table).all(axis=-1), int(np.searchsorted(case.curve.step, fact.window[0]))
-    weights = []
-    for rows in (logged & (place < onset), logged & (place >= (onset + place.size) // 2)):
-        if rows.sum() < _FEWEST + 2 * len(parts):
-            return fact
-        change, change_of_parts = np.diff(case.reward[rows]), np.diff(table[rows], axis=0)
-        weights.append(np.linalg.lstsq(change_of_parts, change, rcond=None)[0])
-        left = float(np.sum((change - change_of_parts @ weights[-1]) ** 2))
-        if left > (1 - _EXPLAINED) * float(np.sum(change**2)):
-            return fact
-    return fact.unless(not noise.fallen(table[logged] @ weights[0]), "; its parts did not fall, their weights did")
+    table = np.stack(parts, axis=-1)
+    logged = np.isfinite(table).all(axis=-1)
+    table, reward, before = table[logged], case.reward[logged], int((case.curve.step[logged] < fact.window[0]).sum())
+    size = max(len(parts) + _SPARE, reward.size // 10)
+    early, late = slice(max(before - size, 0), max(before, size)), slice(-size, None)
+    if reward.size - max(before, size) < size:
+        return fact
+    weights, rest = _weights(reward[early], table[early])
+    fall, by_parts = (float(one[early].mean() - one[late].mean()) for one in (reward, table @ weights))
+    lost = np.maximum(by_parts, rest - _weights(reward[late], table[late])[1])
+    if not lost < 0.5 * fall:
+        return fact
+    fact = fact._replace(then="The weights of the reward's parts fell, the parts did not: judge the parts.")
+    return fact.unless(True, "; its parts did not fall, their weights did")
+
+
+def _weights(reward: Floats, table: Floats) -> tuple[Floats, float]:
+    """Weights [k] of the parts [n, k] beside a straight line, and the mean of what they leave; NaN where they do not
+    explain the reward."""
+    line = np.column_stack((np.ones(reward.size), np.linspace(-1, 1, reward.size)))
+    columns = np.column_stack((table, line))
+    found = np.linalg.lstsq(columns, reward, rcond=None)[0]
+    left = float(np.sum((reward - columns @ found) ** 2))
+    whole = float(np.sum((reward - line @ np.linalg.lstsq(line, reward, rcond=None)[0]) ** 2))
+    weights = np.asarray(found[: table.shape[1]], float)
+    return weights, float(np.mean(reward - table @ weights)) if left <= (1 - _EXPLAINED) * whole else np.nan
 
 
 def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
@@ -130,7 +128,8 @@ def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
     best, share, z, end = max(ends, key=lambda one: one[0])
     level = means[peak] - 0.2 * (means[peak] - means[-1])
     onset = float(step[min(int(np.flatnonzero(means >= level)[-1]) + width // 2, step.size - 1)])
-    text = f"fell by {max(share, 0):.0%} of its climb ({max(z, 0):.1f} standard errors)"
+    ends_at = means[peak] + bottom - share * size
+    text = f"fell from {means[peak] + bottom:.3g} to {ends_at:.3g} ({max(z, 0):.1f} standard errors)"
 
     def as_deep(drawn: Floats) -> np.ndarray:
         top = noise.running_means(drawn, width).max(axis=-1)
@@ -139,7 +138,7 @@ def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
     if best >= 1:
         p = noise.by_chance(reward, as_deep)
         best = noise.judged(best, p)
-        text += f", setting in at step {onset:g}; p = {p:.2g} against its noise alone"
+        text += f", setting in at step {onset:g}; p = {p:.2g} against white noise like its own"
     return Fact(max(float(best), 0.0), float(share), (onset, float(step[-1])), end, text)
 
 
@@ -219,9 +218,12 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
     reach = max(bounds[1] - start, 0.0) if bounds else 0.0
     slow = min(_SLOW * reach / (change + error), 2.0) if gain.shows and reach else 0.0
     window = where(curve.reward_series)[0]
+    errors = change / error if error > 0 else math.copysign(math.inf, change) if change else 0.0
+    if gain.falls:
+        return Fact(0.0, errors, window, part, f"{change:+.2g} from the first to the last fifth: it went down")
     by_itself = not curve.scale.given and (low, high) != (0, 1)
     if height > _NEAR_TOP and not flat and not (by_itself and slow >= 1):
-        return Fact(0.0, change, window, part, f"it stands at {height:.0%} of the scale: little is left to learn")
+        return Fact(0.0, errors, window, part, f"it stands at {height:.0%} of the scale: little is left to learn")
     least, quick = case.least_gain * room, gain.widths <= _QUICK * gain.widths[0]
     if not flat and not gain.shows:
         first, its_error = gain.change[quick], gain.error[quick]
@@ -232,7 +234,9 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
             return Missing(f"reward: a gain of {case.least_gain:.0%} of the room would be lost in its noise", True)
     score = 2.0 if flat else max(min(rule.limit * error / max(change, 1e-300), 2.0), slow)
     text = f"{change:+.2g} from the first {gain.start(at)} to the last fifth, error {error:.2g}; {room:.2g} was left"
+    text = f"the reward is {reward[0]:g} throughout" if flat else text
     few = reward.size < _YOUNG and not flat
     note = f"no gain in {reward.size} rewards, which healthy runs may need as well" if few else ""
     then = "What is left is small: take harder prompts, or stop here." if height > 0.75 and bounds else ""
-    return Fact(score, change, window, part, text, then, note)
+    then = "The learning rate is logged as 0: with it nothing is learned." if case.at_rate_zero else then
+    return Fact(score, errors, window, part, text, then, note)

@@ -51,10 +51,11 @@ def _part_stays(case: Case, rule: Rule) -> Fact | None:
             continue
         own = noise.gain_of(part.value)
         late, top = float(tail(part.value, 5).mean()), max(float(part.value.max()), 1.0)
-        share = max(float(own.change[0]), 0.0) / change
+        gained = own.best[1]
+        share = max(gained, 0.0) / change
         enough = min(change / (0.2 * case.span), change / max(rule.errors * error / 2, 1e-300))
         score = min(enough, 0.5 * top / max(late, 1e-9), rule.limit / max(share, 1e-6))
-        text = f"'{key}' gained {own.change[0]:+.2g} and stands at {late:.3g}; the reward gained {change:+.2g}"
+        text = f"'{key}' gained {gained:+.2g} and stands at {late:.3g}; the reward gained {change:+.2g}"
         seen.append(Fact(score, share, where(part)[0], part.value.size // 5, text))
     return max(seen, key=lambda one: one.score, default=None)
 
@@ -66,7 +67,7 @@ def _part_stays(case: Case, rule: Rule) -> Fact | None:
             "needs": ("eval", "reward"),
             "rows": 6,
             "limit": 0.25,
-            "errors": 2.0,
+            "errors": 4.0,
             "unit": "share of the largest held-out result",
             "formula": "(max(first three) - median(last fifth)) / max",
             "source": "tried on public logs that had been read",
@@ -101,7 +102,7 @@ def _worse(case: Case, rule: Rule) -> Fact | None:
         scale = curve.scale if curve.scale.given else RewardScale.estimated(series.value)
         first, last = float(series.value[:3].max()), median(tail(series.value, 5))
         value = (first - last) / max(float(series.value.max()) - scale.bottom, 1e-300)
-        score = min(value / rule.limit, (first - last) / max(rule.errors * noise.noise_level(series.value), 1e-300))
+        score = min(value / rule.limit, (first - last) / max(rule.errors * _scatter(series.value), 1e-300))
     text = f"'{series.key}' went from {first:.3g} to {last:.3g}, and the reward did not fall"
     return Fact(max(score, 0.0) if stays else 0.0, value, where(series)[0], rows, text)
 
@@ -121,7 +122,7 @@ def _does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
     """The reward is averaged over the stretch around each result, or each part that counts."""
     held = _held_out(case)
     if held is None or case.curve.reward_is_eval:
-        return Missing("held-out results, or a part of the reward that counts", False)
+        return Missing("held-out results, or a part of the reward that counts", case.curve.eval is not None)
     edges = np.concatenate(([-np.inf], 0.5 * (held.step[1:] + held.step[:-1]), [np.inf]))
     place = np.searchsorted(edges, case.curve.step, side="right") - 1
     count = np.bincount(place, minlength=held.step.size)
@@ -130,7 +131,7 @@ def _does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
     if usable.sum() < _FEWEST:
         return Missing("held-out results: they share too few steps with the reward", True)
     step, train, value = held.step[usable], train[usable], held.value[usable]
-    levels = [float(np.sqrt(np.mean(np.diff(one, 2) ** 2) / 6)) for one in (train, value)]
+    levels = [_scatter(one) for one in (train, value)]
     tried = []
     for first in range(0, step.size - _FEWEST + 1):
         rise = _trend(step[first:], train[first:], levels[0])
@@ -147,6 +148,11 @@ def _does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
     text = f"the reward moved by {rise[0]:+.2g} +- {rise[1]:.1g}, '{held.key}' by {follow[0]:+.2g} +- {follow[1]:.1g}"
     window, rows = where(Series(step, value, held.key), slice(first, None))
     return Fact(max(largest / rule.limit, 0.0), largest, window, rows, text)
+
+
+def _scatter(values: Floats) -> float:
+    """Standard deviation from point to point, of a few points: jumps count."""
+    return float(np.sqrt(np.mean(np.diff(values, 2) ** 2) / 6))
 
 
 def _held_out(case: Case) -> Series | None:

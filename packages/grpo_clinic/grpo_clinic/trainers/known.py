@@ -27,6 +27,10 @@ _OWN_KEYS = {
     "epochs": Key(("epochs_per_rollout_batch", "ppo_epochs", "num_iterations", "inner_epochs")),
     "rollout_batch_size": Key(("rollout_batch_size",)),
     "train_batch_size": Key(("train_batch_size",)),
+    # AReaL, prime-rl, NeMo-RL
+    "max_staleness": Key(
+        ("max_staleness", "max_head_offpolicyness", "max_off_policy_steps", "max_trajectory_age_steps")
+    ),
 }
 _MARKS = (*(name for key in _OWN_KEYS.values() for name in key.names), "learning_rate", "lr")
 _ANY = Trainer(OWN, "", _MARKS, _OWN_KEYS, _block, ("refresh_interval", "epochs", "train_batch_size"), lambda look: [])
@@ -65,7 +69,7 @@ def _of_settings(look: Settings) -> Recipe:
     block, bound = trainer.block(look), look.given("max_staleness")
     steps = None if block is None else max(math.ceil(block - 1e-9), 1)
     traps = trainer.traps(look)
-    if steps == 1:
+    if steps == 1 and not bound:
         first = "K_ref = 1" if any(map(look.given, trainer.terms)) else "If K_ref = 1, as the defaults have it"
         text = (
             f"{first}: the importance ratio is 1 at every update, so the clipped fraction is 0 by construction. That "

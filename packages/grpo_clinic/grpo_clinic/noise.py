@@ -24,14 +24,29 @@ _WIDTH, _LOST = 5, 0.887
 def noise_level(values: Floats) -> float:
     """Standard deviation from point to point, from the median absolute second difference: jumps do not count.
 
-    Where most values are one and the same, from the root of their mean square.
+    Where most values are one and the same, as `scatter`.
     """
     if values.size < 3:
         return 0.0
     second = values[:-2] - 2 * values[1:-1] + values[2:]
-    usual = SIGMA_OF_MAD * median(np.abs(second))
-    usual = usual if usual > 1e-9 * np.ptp(values) else np.sqrt(np.mean(second**2))
-    return float(usual / np.sqrt(6))
+    level = SIGMA_OF_MAD * median(np.abs(second))
+    return float(level / np.sqrt(6)) if level > 1e-9 * np.ptp(values) else scatter(values)
+
+
+def scatter(values: Floats) -> float:
+    """The same from the root mean square of second differences, n >= 3: jumps count."""
+    return float(np.sqrt(np.mean(np.diff(values, 2) ** 2) / 6))
+
+
+def usual(values: Floats) -> tuple[float, float]:
+    """(level, spread) that the usual values have: median and median deviation, at least a hundredth of the level."""
+    level = median(values)
+    return level, max(SIGMA_OF_MAD * median(np.abs(values - level)), 0.01 * abs(level), 1e-12)
+
+
+def smoothed_over(points: int) -> int:
+    """Points of the running mean in which a fall is looked for: a tenth, 3 to 20."""
+    return int(np.clip(points // 10, 3, 20))
 
 
 def error_of_mean(values: Floats) -> float:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from grpo_clinic.readers.median import median
-from grpo_clinic.readers.record import SIGMA_OF_MAD, Curve
+from grpo_clinic import noise
+from grpo_clinic.readers.record import Curve
 
 _FEWEST, _TIMES = 8, 6.0
 """Rows of the usual level; its spreads from which a row is beyond it: two rows running count."""
@@ -24,7 +24,7 @@ class Move(NamedTuple):
 
 def known_to(curve: Curve, onset: float) -> float:
     """The step up to which the reward may have begun to fall: half of the running mean behind the onset."""
-    behind = int(np.clip(curve.step.size // 10, 3, 20)) // 2
+    behind = noise.smoothed_over(curve.step.size) // 2
     return float(curve.step[min(int(np.searchsorted(curve.step, onset)) + behind, curve.step.size - 1)])
 
 
@@ -39,8 +39,7 @@ def moves(curve: Curve, onset: float) -> list[Move]:
         before = series.value[series.step <= half]
         if role in _LEFT_OUT or before.size < _FEWEST:
             continue
-        level = median(before)
-        spread = max(SIGMA_OF_MAD * median(np.abs(before - level)), 0.01 * abs(level), 1e-12)
+        level, spread = noise.usual(before)
         far = np.abs(series.value - level) / spread
         beyond = (far > _TIMES) & (series.step > half)
         if (both := np.flatnonzero(beyond[:-1] & beyond[1:])).size:

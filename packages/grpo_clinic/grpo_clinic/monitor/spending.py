@@ -17,7 +17,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from grpo_clinic.noise import noise_level
+from grpo_clinic.noise import noise_level, scatter
 from grpo_clinic.readers.median import median
 from grpo_clinic.readers.record import Floats
 
@@ -77,7 +77,7 @@ def correlated(reward: Floats) -> float:
 def coarse(reward: Floats) -> float:
     """Factor >= 1 by which the noise is larger than `noise_level` says, which takes the median: rewards of few prompts
     have few values and long tails [n]."""
-    rms = float(np.sqrt(np.mean(np.diff(reward, 2) ** 2) / 6))
+    rms = scatter(reward)
     return max(1.0, rms / max(noise_level(reward), 1e-12)) if rms > 0 else 1.0
 
 

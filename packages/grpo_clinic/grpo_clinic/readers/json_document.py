@@ -37,8 +37,8 @@ def sniff(start: str) -> bool:
     return _START.match(start) is not None
 
 
-def read(path: Path) -> Parsed:
-    """Every run in the document. Raises ValueError for broken or too deeply nested JSON, or without any rows."""
+def _document(path: Path) -> object:
+    """Raises ValueError for broken or too deeply nested JSON, or more of it than may be held."""
     text = source.text(path)
     nodes = text.count("{") + text.count("[")
     if nodes > limits.MAX_NODES:
@@ -47,11 +47,16 @@ def read(path: Path) -> Parsed:
             "write it as JSONL (one row per line), which is streamed"
         )
     try:
-        document = json.loads(text)
+        return json.loads(text)
     except RecursionError:
         raise ValueError("expected a JSON document, got one nested too deeply") from None
     except ValueError as error:
         raise ValueError(f"expected a JSON document, got broken JSON ({str(error)[:80]})") from None
+
+
+def read(path: Path) -> Parsed:
+    """Every run in the document. Raises ValueError for broken or too deeply nested JSON, or without any rows."""
+    document = _document(path)
     if isinstance(document, dict) and isinstance(document.get("log_history"), list):
         tables = _deal(document["log_history"])
         return Parsed("TRL trainer_state.json", _required(tables), framework=aliases.TRL)
@@ -73,11 +78,9 @@ def read(path: Path) -> Parsed:
 
 def streamed(path: Path) -> list[str]:
     """Lines of a console that are stored as pieces of its streams, as Kaggle does."""
-    try:
-        pieces = json.loads(source.text(path))
-    except (ValueError, RecursionError):
-        raise ValueError("expected a list of pieces of a console, got broken JSON") from None
-    return "".join(str(one.get("data", "")) for one in pieces if isinstance(one, dict)).splitlines()
+    pieces = _document(path)
+    dealt = pieces if isinstance(pieces, list) else []
+    return "".join(str(one.get("data", "")) for one in dealt if isinstance(one, dict)).splitlines()
 
 
 def sniff_numbers(start: str) -> bool:

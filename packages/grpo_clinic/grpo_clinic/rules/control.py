@@ -6,7 +6,7 @@ import numpy as np
 
 from grpo_clinic import noise
 from grpo_clinic.readers.median import median
-from grpo_clinic.readers.record import SIGMA_OF_MAD, Floats
+from grpo_clinic.readers.record import Floats
 from grpo_clinic.rules.base import Case, Fact, Rule, register_rule, where
 from grpo_clinic.rules.engine import strongest
 
@@ -19,16 +19,17 @@ def _level(value: Floats) -> bool:
     """No gain or loss by four errors, and no three rows running far from the others."""
     if value.size < _FEWEST:
         return True
-    gain, usual = noise.gain_of(value), median(value)
-    spread = max(SIGMA_OF_MAD * median(np.abs(value - usual)), 0.01 * abs(usual), 1e-12)
+    usual, spread = noise.usual(value)
     far = np.convolve(np.abs(value - usual) > _SPREADS * spread, np.ones(_RUNNING), mode="valid").max() >= _RUNNING
-    return not far and bool(abs(gain.change[0]) <= 4 * max(_error(value), 1e-12))
+    change, error = _change(value)
+    return not far and abs(change) <= 4 * error
 
 
-def _error(value: Floats) -> float:
-    """Of a gain from the first fifth to the last; of few rows the noise is the larger of two estimates."""
+def _change(value: Floats) -> tuple[float, float]:
+    """From the first fifth to the last, and its error: of few rows the noise is the larger of two estimates."""
     gain, part = noise.gain_of(value), value.size // 5
-    return max(float(gain.error[0]), 2 * noise.noise_level(value) * float(np.sqrt(2 / part)))
+    error = max(float(gain.error[0]), 2 * noise.noise_level(value) * float(np.sqrt(2 / part)), 1e-12)
+    return float(gain.change[0]), error
 
 
 _Must = Mapping[str, tuple[str, Callable[[Floats], bool]]]
@@ -101,7 +102,7 @@ def not_in_order(case: Case) -> tuple[str, ...] | None:
 def _falls_at_rate_zero(case: Case, rule: Rule) -> Fact | None:
     if not case.at_rate_zero:
         return None
-    change, error = float(case.gain.change[0]), max(_error(case.reward), 1e-12)
+    change, error = _change(case.reward)
     text = f"the learning rate is 0 throughout; the reward moved by {change:+.2g}, error {error:.2g}"
     then = "Change no setting of the training. Mend the engine, the weights that it is given, or the checker."
     errors, (window, rows) = -change / error, where(case.curve.reward_series)

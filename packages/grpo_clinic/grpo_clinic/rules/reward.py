@@ -113,7 +113,7 @@ def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
     tenth: a late fall must not be averaged away.
     """
     reward, step = series.value - bottom, series.step
-    width = int(np.clip(reward.size // 10, 3, 20))
+    width = noise.smoothed_over(reward.size)
     means = np.convolve(reward, np.ones(width) / width, mode="valid")
     peak = int(means.argmax())
     size = max(float(means[peak] - means[: peak + 1].min()), 0.5 * abs(float(means[peak])), 1e-300)
@@ -210,7 +210,7 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
     curve, reward, part, gain = case.curve, case.reward, case.reward.size // 5, case.gain
     at, change, error = gain.best
     start, low, high = float(reward[: gain.widths[at]].mean()), curve.scale.low, curve.scale.high
-    height, room = case.height(reward[-part:]), max(high - start, 1e-12)
+    height, room = case.height(reward[-part:]), case.room
     flat = np.ptp(reward) <= 1e-9 * max(abs(high), abs(low), 1e-300)
     shares = [one for key, one in curve.parts.items() if TRUE_PART.search(key) and one.value.max() <= 1]
     share = (low, high) == (0, 1) or any(np.array_equal(one.at(curve.step), reward) for one in shares)
@@ -218,7 +218,8 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
     reach = max(bounds[1] - start, 0.0) if bounds else 0.0
     slow = min(_SLOW * reach / (change + error), 2.0) if gain.shows and reach else 0.0
     window = where(curve.reward_series)[0]
-    errors = change / error if error > 0 else math.copysign(math.inf, change) if change else 0.0
+    known = error > _ROUNDING * case.span
+    errors = change / error if known else math.copysign(math.inf, change) if change else 0.0
     if gain.falls:
         return Fact(0.0, errors, window, part, f"{change:+.2g} from the first to the last fifth: it went down")
     by_itself = not curve.scale.given and (low, high) != (0, 1)

@@ -102,7 +102,7 @@ def _worse(case: Case, rule: Rule) -> Fact | None:
         scale = curve.scale if curve.scale.given else RewardScale.estimated(series.value)
         first, last = float(series.value[:3].max()), median(tail(series.value, 5))
         value = (first - last) / max(float(series.value.max()) - scale.bottom, 1e-300)
-        score = min(value / rule.limit, (first - last) / max(rule.errors * _scatter(series.value), 1e-300))
+        score = min(value / rule.limit, (first - last) / max(rule.errors * noise.scatter(series.value), 1e-300))
     text = f"'{series.key}' went from {first:.3g} to {last:.3g}, and the reward did not fall"
     return Fact(max(score, 0.0) if stays else 0.0, value, where(series)[0], rows, text)
 
@@ -131,7 +131,7 @@ def _does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
     if usable.sum() < _FEWEST:
         return Missing("held-out results: they share too few steps with the reward", True)
     step, train, value = held.step[usable], train[usable], held.value[usable]
-    levels = [_scatter(one) for one in (train, value)]
+    levels = [noise.scatter(one) for one in (train, value)]
     tried = []
     for first in range(0, step.size - _FEWEST + 1):
         rise = _trend(step[first:], train[first:], levels[0])
@@ -148,11 +148,6 @@ def _does_not_follow(case: Case, rule: Rule) -> Fact | Missing | None:
     text = f"the reward moved by {rise[0]:+.2g} +- {rise[1]:.1g}, '{held.key}' by {follow[0]:+.2g} +- {follow[1]:.1g}"
     window, rows = where(Series(step, value, held.key), slice(first, None))
     return Fact(max(largest / rule.limit, 0.0), largest, window, rows, text)
-
-
-def _scatter(values: Floats) -> float:
-    """Standard deviation from point to point, of a few points: jumps count."""
-    return float(np.sqrt(np.mean(np.diff(values, 2) ** 2) / 6))
 
 
 def _held_out(case: Case) -> Series | None:

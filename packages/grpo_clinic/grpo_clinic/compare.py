@@ -28,30 +28,36 @@ class Difference:
     errors: float
     since: float | None
     where: str = ""
+    pays: bool = False
+    """Whether it is the reward, a part of it or a held-out result."""
 
     @property
     def differs(self) -> bool:
         """Whether it is more than noise, and much."""
-        least = _OF_REWARD if self.name in ("reward", "eval") or self.name.startswith("part ") else _TIMES
-        return self.errors >= _ERRORS and not self.times < least
+        return self.errors >= _ERRORS and not self.times < (_OF_REWARD if self.pays else _TIMES)
 
 
 def compare(first: Curve, second: Curve) -> list[Difference]:
     """All series that both runs have, the largest difference first."""
     ours, theirs = _series(first), _series(second)
     differences = [
-        one for name in ours if name in theirs and (one := _difference(name, ours[name], theirs[name])) is not None
+        one
+        for name, (series, pays) in ours.items()
+        if name in theirs and (one := _difference(name, pays, series, theirs[name][0])) is not None
     ]
     return sorted(differences, key=lambda one: (not one.differs, -one.errors))
 
 
-def _series(curve: Curve) -> dict[str, Series]:
-    series = {"reward": curve.reward_series} if curve.reward.size else {}
-    series |= {} if curve.eval is None else {"eval": curve.eval}
-    return {**series, **curve.series, **{f"part {key}": one for key, one in curve.parts.items()}, **curve.others}
+def _series(curve: Curve) -> dict[str, tuple[Series, bool]]:
+    """Name -> a series, and whether it is the reward, a part of it or a held-out result."""
+    results = {"reward": curve.reward_series} if curve.reward.size else {}
+    results |= {} if curve.eval is None else {"eval": curve.eval}
+    parts = {f"part {key}": one for key, one in curve.parts.items()}
+    every = {**results, **curve.series, **parts, **curve.others}
+    return {name: (one, name in results or name in parts) for name, one in every.items()}
 
 
-def _difference(name: str, ours: Series, theirs: Series) -> Difference | None:
+def _difference(name: str, pays: bool, ours: Series, theirs: Series) -> Difference | None:
     """Of all steps; where these do not differ, of the last fifth, then of the three rows running that differ most."""
     low, high = max(ours.step[0], theirs.step[0]), min(ours.step[-1], theirs.step[-1])
     a, b = (one.value[(one.step >= low) & (one.step <= high)] for one in (ours, theirs))
@@ -70,7 +76,7 @@ def _difference(name: str, ours: Series, theirs: Series) -> Difference | None:
         smaller, larger = sorted((abs(first), abs(second)))
         same_sign = bool(first) and np.sign(first) == np.sign(second)
         times = 1.0 if first == second else larger / smaller if same_sign else np.inf
-        return Difference(name, first, second, float(times), errors, since, where)
+        return Difference(name, first, second, float(times), errors, since, where, pays)
 
     parts = [of(a, b, _errors(a, b), "")]
     a, b = (one[-max(one.size // 5, _RUNNING) :] for one in (a, b))

@@ -31,6 +31,19 @@ def damping_ratio(rate: float, momentum: float, stiffness: float, lag: float, co
     return damping / scale if scale > 0 else math.inf
 
 
+def stable_up_to(mean: float, largest: float) -> tuple[float, float]:
+    """Largest learning rate times stiffness that is stable without momentum: at this mean age, at this largest age.
+
+    By the mean age a: min(2, 1/a), where the damping 1/eta - K a of the oscillator changes its sign. By the
+    largest age L, as if all were so old: 2 sin(pi/(4 L + 2)), exact for a constant lag.
+
+    Example:
+      >>> [round(one, 3) for one in stable_up_to(1.0, 2.0)]
+      [1.0, 0.618]
+    """
+    return min(2.0, 1 / mean if mean > 0 else 2.0), 2 * float(np.sin(np.pi / (4 * largest + 2)))
+
+
 def rise(time: np.ndarray, frequency: np.ndarray, ratio: np.ndarray) -> np.ndarray:
     """Response from rest, 0 to 1: 1 - e^{-at} (cos(wt) + a sin(wt)/w), a = ratio * frequency, w^2 = frequency^2 - a^2.
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from grpo_clinic import noise, timing
+from grpo_clinic.law import stable_up_to
 from grpo_clinic.outcome import Outcome, outcome_of
 from grpo_clinic.readers.record import Curve
 from grpo_clinic.rules import Case, Fact, Missing, rules
-from grpo_clinic.rules.answers import stable_up_to
 from grpo_clinic.rules.control import not_in_order
 
 FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
@@ -19,7 +19,6 @@ FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "d
 _MEANS = {
     "policy_concentration": "the entropy is lost",
     "advantage_degeneracy": "most groups are silent",
-    "answer_length": "the answers have another length",
     "clipped": "much is clipped",
 }
 """No harm by themselves: a policy that has settled on the right answer is certain, too."""
@@ -46,7 +45,6 @@ _THEN = {
     "reward_hacking": "Read ten answers of high reward, and mend the reward before training on.",
     "format_only": "The form is learned. Ask for the answer: harder to please, or a smaller reward of the form.",
     "policy_concentration": "Add entropy, raise the temperature, or stop here.",
-    "answer_length": "Read ten answers of now and of the beginning.",
     "clipped": "Take fewer updates per batch, or a smaller learning rate.",
     "advantage_degeneracy": "Take prompts of middling difficulty, or larger groups.",
     "collapsed": "Restart from a checkpoint before the fall, with half the learning rate.",

@@ -95,17 +95,6 @@ def test_an_exploding_entropy_is_a_note_while_the_reward_rises(tmp_path):
     assert "diverging" in diagnosed(tmp_path, reward=0.5 - 0.004 * STEP, entropy=entropy)[0]
 
 
-@pytest.mark.parametrize("last", [300 * 5, 300 / 5])
-def test_answers_of_another_length_are_judged_by_the_reward(last, tmp_path):
-    """A factor of 5, the limit is 4. A note where the reward rises, a failure where it has fallen."""
-    length = 300 * (last / 300) ** (STEP / STEP[-1])
-    named, row = diagnosed(tmp_path, reward=0.2 + 0.005 * STEP, completion_length=length)
-    assert (named, [*row["notes"]]) == (set(), ["answer_length"])
-    assert "answer_length" in diagnosed(tmp_path, reward=0.6 - 0.002 * STEP, completion_length=length)[0]
-    half = 300 * (last / 300) ** (0.5 * STEP / STEP[-1])
-    assert "answer_length" not in diagnosed(tmp_path, reward=0.6 - 0.002 * STEP, completion_length=half)[1]["verdict"]
-
-
 def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
     """A control run that stays level is no standstill, and is told that its plumbing is in order, at the top of its
     scale, too. A rise gives no all-clear; a long log rounds its rate."""

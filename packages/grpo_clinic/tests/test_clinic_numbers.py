@@ -64,8 +64,6 @@ OTHERS = {
     "entropy lost": {"entropy": 1.2 * (1 - LATE) + 0.003, "reward": 0.4 + normals(0, 0.02)},
     "entropy grows": {"entropy": 1.2 + 6 * LATE},
     "truncated": {"completions/clipped_ratio": 0.05 + 0.9 * LATE},
-    "longer": {"completions/mean_length": 300 * (1 + 6 * LATE)},
-    "shorter": {"completions/mean_length": 300 * (1 - 0.97 * LATE) + 1},
     "clipped": {"clip_ratio": 0.05 + 0.5 * LATE},
     "misreported": {RATIO: 1.63 + normals(1, 0.02)},
     "ratio": {RATIO: 1 - 0.35 * LATE + normals(1, 0.01)},

@@ -23,6 +23,15 @@ def _logs(tmp_path, monkeypatch):
         Path(f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
 
 
+def test_the_first_screen_begins_with_the_outcome_and_is_short(capsys):
+    assert main(["diagnose", "falls.jsonl"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("falls, 80 rewards: fell")
+    assert len(shown) <= 8
+    assert main(["diagnose", "falls.jsonl", "-v"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) > len(shown)
+
+
 def test_many_logs_are_a_row_each_and_a_page_needs_no_network(capsys):
     assert main(["diagnose", "falls.jsonl", "rises.jsonl", "--json", "rows.json", "--page", "out/page.html"]) == 0
     rows = {row["log"]: row for row in json.loads(Path("rows.json").read_text())}

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from grpo_clinic import noise
 from grpo_clinic.compare import compare
+from grpo_clinic.law import stable_up_to
 from grpo_clinic.outcome import outcome_of
 from grpo_clinic.readers import Curve, RewardScale, Series, read
 from grpo_clinic.report import ORDER, report, text
 from grpo_clinic.rules import RULES, Case, Fact, Missing, register_rule, rules
-from grpo_clinic.rules.answers import stable_up_to
 from grpo_clinic.rules.base import NEEDS
 from grpo_clinic.rules.reward import fall_of
 from grpo_clinic.timing import moves
@@ -55,20 +55,14 @@ def drop(share):
     return case(np.where(STEP <= 50, STEP / 50, np.where(LATE, 1 - share, 1.0)) + 0.001 * NOISE)
 
 
-def dip(share):
-    """A climb to 1, lost by this share, of which two fifths come back."""
-    path = np.interp(STEP, [1, 30, 40, 60, 70, 100], [0, 1, 1, 1 - share, 1 - share, 1 - 0.6 * share])
-    return case(path + 0.001 * NOISE)
-
-
 def wave(share):
     """Swings about a level, of this share of what the running mean spans: a third of the scale."""
     height = share / 3
     return case(0.5 + 0.5 * height * np.sign(np.sin(2 * np.pi * STEP / 40)) + 0.0005 * NOISE)
 
 
-def grown(role, times, first=1.0):
-    return case(**{role: np.where(STEP > 88, times * first, first)})
+def grown(role, times):
+    return case(**{role: np.where(STEP > 88, times, 1.0)})
 
 
 def gain_part(share):
@@ -100,7 +94,6 @@ def gap(errors):
 
 AWAY = {
     "fall.reward": drop,
-    "fall.deepest": dip,
     "fall.eval": lambda x: case(np.where(LATE, 0.3, 0.7) + 0.001 * NOISE,
                                     held=np.where(np.arange(40) > 30, 1 - x, np.minimum(np.arange(40) / 20, 1))),
     "swings": wave,
@@ -108,14 +101,13 @@ AWAY = {
     "no_number.gradient": lambda x: case(gone=np.arange(100.0, 100 + (3 if x >= 3 else 2))),
     "explodes.grad_norm": lambda x: grown("grad_norm", x),
     "explodes.kl": lambda x: grown("kl", x),
-    "kl_spike": lambda x: case(kl=np.where(STEP == 60, x, 0.01)),
     "explodes.entropy": lambda x: case(0.5 - 0.001 * STEP, entropy=np.where(STEP > 88, x, 1.0)),
+    "kl_spike": lambda x: case(kl=np.where(STEP == 60, x, 0.01)),
     "kl_below_zero": lambda x: case(LEVEL, kl=np.where(LATE, -x, 0.0)),
     "worse.perplexity": lambda x: case(perplexity=np.geomspace(4, 4 * np.exp(x), 10)),
     "silent_groups": lambda x: case(LEVEL, zero_std_frac=np.full(N, x)),
     "clip_fraction": lambda x: case(clip_frac=np.full(N, x)),
     "truncated": lambda x: case(truncation=np.full(N, min(x, 0.999))),
-    "other_length": lambda x: case(length=np.where(LATE, 100 * x, 100.0)),
     "misreported": lambda x: identity(1 + x),
     "mismatch.engine_kl": lambda x: case(engine_kl=np.full(N, x)),
     "mismatch.engine_abs": lambda x: case(engine_abs=np.full(N, x)),
@@ -133,12 +125,11 @@ BELOW = {
 }
 """The same, found below it."""
 LIMITS = {
-    "truncated": 0.9, "other_length": 4, "clip_fraction": 0.4, "beyond_bound": 1, "falls_at_rate_zero": 2,
-    "no_number.reward": 3, "no_number.gradient": 3, "explodes.grad_norm": 10, "explodes.kl": 10,
-    "explodes.entropy": 4, "kl_spike": 50, "entropy_lost": 0.15, "kl_below_zero": 0.3, "misreported": 0.05,
-    "mismatch.engine_kl": 0.1, "mismatch.engine_abs": 0.3, "mismatch.importance_ratio": 2, "mismatch.ess": 0.3,
-    "mismatch_grows": 10, "silent_groups": 0.7, "part_stays": 0.1, "worse.perplexity": 1, "form_only": 0.5,
-    "fall.reward": 0.5, "fall.eval": 0.5, "fall.deepest": 0.8, "swings": 0.4,
+    "truncated": 0.9, "clip_fraction": 0.4, "beyond_bound": 1, "falls_at_rate_zero": 2, "no_number.reward": 3,
+    "no_number.gradient": 3, "kl_spike": 50, "entropy_lost": 0.15, "misreported": 0.05, "mismatch.engine_kl": 0.1,
+    "mismatch.engine_abs": 0.3, "mismatch.importance_ratio": 2, "mismatch.ess": 0.3, "mismatch_grows": 10,
+    "silent_groups": 0.7, "part_stays": 0.1, "form_only": 0.5, "fall.reward": 0.5, "fall.eval": 0.5, "swings": 0.4,
+    "explodes.grad_norm": 10, "explodes.kl": 10, "explodes.entropy": 4, "worse.perplexity": 1, "kl_below_zero": 0.3,
 }  # fmt: skip
 """Written here once more: a limit that is another fails beside values of this one."""
 OTHERWISE = {"standstill", "does_not_follow", "worse.eval"}
@@ -147,7 +138,7 @@ OTHERWISE = {"standstill", "does_not_follow", "worse.eval"}
 
 def test_every_rule_is_tested_and_says_what_it_is():
     assert AWAY.keys() | BELOW.keys() | OTHERWISE == OF.keys()
-    assert len(RULES) <= 21
+    assert len(RULES) <= 20
     for rule in OF.values():
         assert rule.verdict in ORDER
         assert all((rule.unit, rule.formula, rule.source, rule.proves))
@@ -345,19 +336,19 @@ def skewed(kind, points, seed):
 def unstable(kind, points):
     """Of 40 runs of noise, those with swings or a collapse."""
     cases = [case(skewed(kind, points, 7000 + run), scale=(0.0, 2.0)) for run in range(40)]
-    return sum(any(OF[name](one).fires for name in ("fall.reward", "fall.deepest", "swings")) for one in cases)
+    return sum(any(OF[name](one).fires for name in ("fall.reward", "swings")) for one in cases)
 
 
 @pytest.mark.parametrize("kind", ["rare bonus", "rare loss", "exponential"])
 def test_falls_and_swings_keep_their_level_on_skewed_noise(kind):
-    """Three tests of level .005 on 40 runs: at most 4 (by chance .3 %)."""
-    assert unstable(kind, 100) <= 4
+    """Two tests of level .005 on 40 runs: at most 3 (by chance .07 %)."""
+    assert unstable(kind, 100) <= 3
 
 
 def test_a_normal_error_does_not_keep_it(monkeypatch):
-    """The planted defect: without the draws more than 4 of 40 runs of 500 points with a rare bonus are found."""
+    """The planted defect: without the draws more than 3 of 40 runs of 500 points with a rare bonus are found."""
     monkeypatch.setattr(noise, "judged", lambda score, p: score)
-    assert unstable("rare bonus", 500) > 4
+    assert unstable("rare bonus", 500) > 3
 
 
 def test_what_moved_first_decides_what_to_do():

@@ -8,17 +8,15 @@ from told import rows as rows_of
 
 STEP = np.arange(60)
 LEVEL = 0.3 + 0.02 * np.random.default_rng(0).normal(size=STEP.size)
-BREAKS = np.where(STEP < 45, 1.0, 40.0)
-"""Forty times its usual level over the last quarter: the limit is ten."""
 FAILURES = {
-    "diverging": {"kl": 0.1 * BREAKS},
+    "diverging": {"kl": np.where(STEP == 45, 80.0, 0.1)},
     "truncated_answers": {"completions/clipped_ratio": np.ones(STEP.size)},
     "sampler_mismatch": {"sampling/sampling_logp_difference/mean": np.full(STEP.size, 0.8)},
 }
 NOTES = {
     "policy_concentration": {"entropy": np.where(STEP < 30, 1.0, 0.01)},
     "advantage_degeneracy": {"frac_reward_zero_std": np.full(STEP.size, 0.95)},
-    "answer_length": {"entropy": np.ones(STEP.size), "completions/mean_length": np.where(STEP < 30, 300.0, 10.0)},
+    "clipped": {"entropy": np.ones(STEP.size), "clip_ratio": np.full(STEP.size, 0.6)},
 }
 QUIET = {"kl": 0.01 * LEVEL, "entropy": LEVEL, "grad_norm": LEVEL, "frac_reward_zero_std": LEVEL}
 

@@ -32,7 +32,6 @@ HOLD = {
     "sampler_mismatch": 0.1,
     "truncated_answers": 0.1,
     "plumbing": 0.1,
-    "answer_length": 0.25,
     "policy_concentration": 0.25,
     "advantage_degeneracy": 0.1,
     "stalled": 0.0,
@@ -89,5 +88,4 @@ def at_look(
     fall = tails * max(5.0, correlated(reward) * spent(SHARES["collapsed"] * rate, look, stretches))
     swing = tails * max(5.5, spent(SHARES["dynamical_instability"] * rate, look, stretches))
     follow = max(2.25, spent(SHARES["reward_hacking"] * rate, max(held_out_look, 1), held_out))
-    falls = dict.fromkeys(("fall.reward", "fall.eval", "fall.deepest"), fall)
-    return {**falls, "swings": swing}, follow
+    return {"fall.reward": fall, "fall.eval": fall, "swings": swing}, follow

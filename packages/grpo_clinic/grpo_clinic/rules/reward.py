@@ -14,8 +14,6 @@ _FEWEST, _YOUNG = 8, 80
 """Rewards from which a fall is judged; and a standstill: cut off at fewer, healthy runs are called stalled."""
 _ALONE = 0.25
 """Share that is lost without the lowest of the last rewards, too: one row is no collapse."""
-_REGAINED = 0.5
-"""Share of a deep fall whose recovery makes it good."""
 _SLOW, _NEAR_TOP, _HIGH = 0.05, 0.85, 0.5
 """Of the room above the first rewards: a gain that is too slow. Of the scale: where little is left to learn, and where
 a run has as a rule gained something."""
@@ -32,11 +30,6 @@ _CHOSEN = "limits chosen on simulated runs (experiments/grading/training.yaml)"
     of={
         "reward": {},
         "eval": {"needs": ("eval", "reward"), "source": f"{_CHOSEN}; the reward must fall with it"},
-        "deepest": {
-            "rows": 24,
-            "limit": 0.8,
-            "formula": "deepest fall of the running mean, less than half made good / max(climb, height/2)",
-        },
     },
     verdict="collapsed",
     needs=("reward",),
@@ -51,8 +44,6 @@ _CHOSEN = "limits chosen on simulated runs (experiments/grading/training.yaml)"
 def _fall(case: Case, rule: Rule) -> Fact | None:
     """Where the training reward does not fall with a held-out result, that is no collapse."""
     reward, curve = case.curve.reward_series, case.curve
-    if rule.role == "deepest":
-        return _deepest_fall(case, rule)
     if rule.role == "reward":
         fact = fall_of(reward, curve.scale.bottom, rule)
         swing = fact.fires and case.reward.size >= 24 and case.swings.score >= 1
@@ -140,37 +131,6 @@ def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
         best = noise.judged(best, p)
         text += f", setting in at step {onset:g}; p = {p:.2g} against white noise like its own"
     return Fact(max(float(best), 0.0), float(share), (onset, float(step[-1])), end, text)
-
-
-def _deepest_fall(case: Case, rule: Rule) -> Fact:
-    """The trough of a swing is none."""
-    step, reward = case.curve.step, case.reward - case.curve.scale.bottom
-    width = int(np.clip(reward.size // 20, 3, 20))
-    means = np.convolve(reward, np.ones(width) / width, mode="valid")
-    place, peak = np.arange(means.size), np.maximum.accumulate(means)
-    at = np.maximum.accumulate(np.where(means >= peak, place, 0))
-    climb = peak - np.minimum.accumulate(means)[at]
-    basis = np.maximum(np.maximum(climb, 0.5 * np.abs(peak)), 1e-300)
-    lost = (peak - means) / basis
-    lost[place - at < width] = 0.0  # means that share points
-    low = int(lost.argmax())
-    deep = float(peak[low] - means[low])
-    deep = deep if deep > _ROUNDING * float(np.ptp(reward)) else 0.0
-    z = deep / (max(noise.noise_level(reward), 1e-6 * float(basis[low])) * np.sqrt(2 / width))
-    back = float(means[low:].max() - means[low]) / deep if deep else 0.0
-
-    def as_deep(drawn: Floats) -> np.ndarray:
-        means = noise.running_means(drawn, width)
-        return np.asarray((np.maximum.accumulate(means, axis=-1) - means).max(axis=-1) >= deep)
-
-    window = (float(step[at[low] + width // 2]), float(step[min(low + width - 1, step.size - 1)]))
-    text = f"the running mean of {width} fell from {peak[low]:.3g} to {means[low]:.3g} and regained {back:.0%} of it"
-    score = float(min(lost[low] / rule.limit, z / rule.errors))
-    fact = Fact(score, float(lost[low]), window, width, text).unless(back >= _REGAINED)
-    if fact.fires:
-        fact = fact._replace(score=noise.judged(score, noise.by_chance(reward, as_deep)))
-        fact = fact.unless(case.swings.score >= 1)
-    return _unless_reweighted(case, fact)
 
 
 @register_rule(

@@ -15,7 +15,7 @@ NAMES = [
     *(("bandit_lab", name) for name in bandit_lab.__all__ if name != "__version__"),
     *(("grpo_clinic", name) for name in grpo_clinic.__all__ if name != "__version__"),
     ("bandit_lab.loop", "loop_of"),
-    ("grpo_clinic.rules.answers", "stable_up_to"),
+    ("grpo_clinic.law", "stable_up_to"),
 ]
 
 

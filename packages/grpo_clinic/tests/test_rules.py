@@ -282,9 +282,10 @@ def test_the_edge_of_constant_ages_is_where_the_map_loses_stability(age):
 
 
 def test_the_remark_on_ages_says_which_edge_is_whose(tmp_path):
-    """Mean age 2, largest 6: 1/2 and 2 sin(pi/26). Planted: the two ages swapped."""
+    """Mean age 2, largest 6 of two rows a step: 1/2 and 2 sin(pi/26). Planted: the two ages swapped."""
     keys = [f"training/off_policy/trajectory_staleness/{one}" for one in ("mean", "max")]
-    rows = [{"training/global_step": i, "critic/rewards/mean": 0.01 * i, keys[0]: 2.0, keys[1]: 6.0} for i in range(40)]
+    row = {"critic/rewards/mean": 0.1, keys[0]: 2.0}
+    rows = [{"training/global_step": i, **row, keys[1]: top} for i in range(40) for top in (6.0, 2.0)]
     (tmp_path / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
     (curve,) = read(tmp_path / "x.jsonl")
     remark = " ".join(report(Case(curve)).remarks)

@@ -45,10 +45,13 @@ def _first_of_each_tread(value: Floats, tread: int) -> np.ndarray:
     return indices if phase == 0 else np.concatenate(([0], indices))
 
 
-def series_of(step: Floats, value: Floats, rows: RowMask, key: str, *, thin: bool) -> tuple[Series, Floats]:
+def series_of(
+    step: Floats, value: Floats, rows: RowMask, key: str, *, thin: bool, largest: bool = False
+) -> tuple[Series, Floats]:
     """(series, steps [m] without a finite value) of the chosen rows of a column [rows].
 
-    Rows that share a step are averaged, NaN and infinite values left out; a staircase is thinned to a row per tread.
+    Of rows that share a step the mean or the `largest` counts, without NaN and infinite values; a staircase is thinned
+    to a row per tread.
     """
     rows = rows & np.isfinite(step)
     usable = rows & np.isfinite(value)
@@ -59,6 +62,8 @@ def series_of(step: Floats, value: Floats, rows: RowMask, key: str, *, thin: boo
     steps, place, counts = np.unique(step[usable], return_inverse=True, return_counts=True)
     means = np.zeros(steps.size)
     np.add.at(means, place, value[usable] / counts[place])
+    if largest:
+        np.maximum.at(means, place, value[usable])
     repeated = int((counts > 1).sum())
     if repeated:
         back = int((np.diff(step[usable]) < 0).sum())

@@ -173,11 +173,11 @@ class View:
         self.step[:before] = np.arange(1.0 - before, 1.0)
         self.step_text = "step: the number of the row, because no step is logged"
 
-    def series(self, key: str, rows: RowMask, *, thin: bool = True) -> Series:
+    def series(self, key: str, rows: RowMask, *, thin: bool = True, largest: bool = False) -> Series:
         """The finite numbers of a column in those of the rows [rows] that have a step."""
         value = self.table.column(key)
         rows = rows & np.isfinite(value)
-        return columns.series_of(self.step, value, rows, key, thin=thin and self.options.thin)[0]
+        return columns.series_of(self.step, value, rows, key, thin=thin and self.options.thin, largest=largest)[0]
 
     def role(self, role: str) -> Series | None:
         """A named column on its own steps, from the rows of the filter or, if it is not logged there, training rows."""
@@ -185,7 +185,7 @@ class View:
         for key, _ in self.candidates(role):
             for rows in (self.pool & with_step, ~self.held_out & with_step):
                 if self.table.logged(key, rows):
-                    return self._with_other_half(self.series(key, rows), rows)
+                    return self._with_other_half(self.series(key, rows, largest=role == "age_max"), rows)
         return None
 
     def is_empty(self, role: str) -> bool:

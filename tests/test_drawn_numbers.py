@@ -107,6 +107,8 @@ def test_sweeps(seed):
     setting = drawn(2000 + seed) | {"dynamics": draw.choice(["sampled", "finite_group", "mean_field"])}
     axes = {"refresh_interval": [1, 4], "learning_rate": {"start": 0.2, "stop": 20, "num": 5}}
     axes |= draw.choice([{}, {"momentum": [0.0, 0.7]}, {"kl_weight": [0.5, 1.0]}])
+    for end in ("start", "stop")[seed % 3 : seed % 3 + 1]:  # it is left to us
+        del axes["learning_rate"][end]
     fixed = {key: value for key, value in setting.items() if key not in axes}
 
     def swept():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from bandit_lab._root import root
+from bandit_lab._root import first_beyond, root
 
 FUNCTIONS = (
     *(lambda x, c=c: math.tanh(3 * (x - c)) for c in (-0.9, 0.1, 0.77)),
@@ -31,3 +31,12 @@ def test_a_root_at_an_end_and_none_at_all():
     assert root(lambda x: x - 1, 0.0, 1.0) == 1.0
     with pytest.raises(ValueError, match="root: expected opposite signs"):
         root(lambda x: x * x + 1, -1.0, 1.0)
+
+
+def test_a_narrow_window_is_found_wherever_it_lies_on_the_grid():
+    """Narrower than the grid's step, beside every inner point. Planted: missed at the border of two stretches."""
+    grid = np.geomspace(0.01, 0.8, 64)
+    for at in grid[1:-2] * 1.028:
+        found = first_beyond(lambda r, at=at: 0.6 + 0.45 * np.exp(-((np.log(r / at) / 0.02) ** 2)) + 0j, grid)
+        assert found is not None
+        assert 0.95 < found[0] / at < 1

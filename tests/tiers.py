@@ -43,7 +43,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
     "measure/test_adam.py::test_noisy_adam_responds_as_the_self_consistent_state_does": (),
     "measure/test_fluctuation.py::test_stationary_variance_of_one_case": ("two_arms-fast",),
     "measure/test_escape.py::test_survival_against_the_exact_chain": (),
-    "packages/grpo_clinic/tests/test_monitor.py::test_without_spending_there_are_false_alarms": (),
     "packages/grpo_clinic/tests/test_curves_fit.py::test_laws_are_told_apart_when_the_curve_can_tell": (),
     "packages/grpo_clinic/tests/test_curves_fit.py::test_intervals_cover_at_their_rate": (
         "single_exponential",

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bandit_lab.app.chunks import durable, run
+from bandit_lab.app.chunks import ChunkStore, durable, run
 from bandit_lab.app.cli import main
+from bandit_lab.app.folder.store import RunFolder
 
 SWEEP = [
     *("sweep", "quiet=true", "dynamics=mean_field", "sweep.refresh_interval=[1,4]", "sweep.learning_rate.num=8"),
@@ -128,6 +129,16 @@ def test_a_folder_that_is_no_run_is_refused_and_stays(foreign, overwrite, tmp_pa
     assert main(["predict", f"run_dir={folder}", f"overwrite={overwrite}"]) == 2
     assert "run_dir: expected a new folder" in capsys.readouterr().err
     assert files(folder) == before
+
+
+def test_a_folder_that_is_begun_anew_looks_like_no_run_before(tmp_path):
+    (tmp_path / "summary.json").write_text("{}")
+    RunFolder(tmp_path).open({"run_dir": "a"})
+    assert [path.name for path in tmp_path.iterdir()] == ["config.yaml"]
+    store = ChunkStore(tmp_path)
+    store.open({"a": 1})
+    store.clear()
+    assert store.settings() is None
 
 
 def test_overwriting_leaves_what_a_run_did_not_write(copied):

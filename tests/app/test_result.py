@@ -53,6 +53,7 @@ def test_what_a_result_holds_are_its_attributes_and_subscripts():
     assert result.inside.logs[1]["gain_reason"] == "nothing was learned"
     assert dict(result) == result.to_dict()
     assert result.table("logs")["gain"][0] == 0.25
+    assert Table("t", [{"a": 1}, {"a": 2, "b": 3.5}]).texts() == (["a", "b"], [["1", "-"], ["2", "3.5"]])
     with pytest.raises(AttributeError, match=r"expected one of log, gain, got 'nothing'"):
         _ = result.inside.logs[0].nothing
 

@@ -35,6 +35,16 @@ def two_updates(name: str, rate, momentum, start, gradients):
     return theta, first, state
 
 
+def test_an_option_of_its_own_wins_over_the_shared_momentum():
+    gradients = [jnp.array([1.0, -2.0]), jnp.array([-1.0, 0.5])]
+    for options, b1 in (((), 0.2), ((("b1", 0.7),), 0.7)):
+        ours, theirs = Optimizer("adam", options).build(jnp.array(0.1), jnp.array(0.2)), optax.adam(0.1, b1=b1)
+        states = [one.init(gradients[0]) for one in (ours, theirs)]
+        for gradient in gradients:
+            (a, states[0]), (b, states[1]) = ours.update(gradient, states[0]), theirs.update(gradient, states[1])
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 def test_every_optimiser_that_optax_exports_is_taken_or_refused_with_a_reason():
     assert len(EXPORTED) > 30
     assert {"nadam", "nadamw", "adadelta", "adafactor", "adam", "signum"} <= set(optimizer_names())

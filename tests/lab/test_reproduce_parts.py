@@ -1,12 +1,13 @@
 """Parts of `reproduce`: the verdict, the entries of the cache, what a function is seen to depend on."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray
 
-from bandit_lab.lab.reproduce import claims, source
+from bandit_lab.lab.reproduce import cache, claims, source
 from bandit_lab.lab.reproduce.experiment import Claim, Lab, Results, _as_setting
 from bandit_lab.lab.reproduce.readings import farthest_from_one
 from experiments.shared.readings import share_near_one
@@ -33,6 +34,14 @@ def test_the_verdict_is_the_distance_against_the_tolerance(measured, tolerance, 
     row = claims.row(claim, _found(2.0, measured))
     assert row["holds"] is holds
     assert row["holds"] is bool(abs(row["measured"] - row["predicted"]) <= row["tolerance"])
+
+
+def test_every_setting_is_part_of_a_measurements_key(monkeypatch):
+    monkeypatch.setattr(cache, "_code", lambda: "code")
+    loaded = SimpleNamespace(id="a", source="s", inputs=lambda setting: [])
+    settings = [{"quality": "draft", "seeds": seeds, "grid": {"num": num}} for seeds in (4, 8) for num in (2, 3)]
+    keys = {cache._key(loaded, _as_setting(one), plugins) for one in settings for plugins in ((), ("mine",))}
+    assert len(keys) == 8
 
 
 FILE = """

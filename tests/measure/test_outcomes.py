@@ -56,6 +56,7 @@ def test_a_sweeps_run_cycles_beyond_two_standard_deviations_or_near_the_vertex()
     assert classify(summary, *place, 1.0)[0].tolist() == far
     near = 0.8 + 0.02 / CEILING_SHARE  # the ceiling is .02 above the fixed point
     assert classify(summary, *place, near)[0].tolist() == [Outcome.OSCILLATING, *[Outcome.UNSTABLE] * 3]
+    assert classify(summary, *place, 0.8 + 0.015 / CEILING_SHARE)[0].tolist() == [Outcome.UNSTABLE] * 4
 
 
 def test_the_projector_on_the_stiffest_mode_is_blind_to_the_others():
@@ -66,6 +67,8 @@ def test_the_projector_on_the_stiffest_mode_is_blind_to_the_others():
     other = basis @ right[:, np.argmin(values)]
     assert projector @ direction == pytest.approx(1)
     assert projector @ other == pytest.approx(0, abs=1e-12)
+    repelled = np.array([[1.0, 0.2], [0.0, -3.0]])  # the largest stiffness, not the largest in size
+    np.testing.assert_allclose(stiffest_mode(repelled, np.eye(2))[1], [1, 0.05])
 
 
 def test_mean_codes():

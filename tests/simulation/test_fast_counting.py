@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from bandit_lab.simulation.fast.multinomial import counts, number_below, thresholds
+from bandit_lab.simulation.fast.multinomial import counts, number_below, running_sum, thresholds
 
 LANES = 256
 
@@ -55,6 +55,12 @@ def test_counts_with_few_thresholds_are_those_with_many(size, number):
     below = (draws_in(words, size) < edges[:, None]).sum(1)
     counted = jax.jit(lambda table, words: counts(table, words, size))(edges.astype(np.uint16), words)
     np.testing.assert_array_equal(counted, np.diff(below, axis=0, prepend=0, append=size))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 8, 9, 17, 64, 130])
+def test_a_running_sum_is_numpys(rows):
+    values = np.random.default_rng(rows).integers(0, 9, (rows, 3)).astype(np.float32)
+    np.testing.assert_array_equal(jax.jit(running_sum)(values), np.cumsum(np.vstack([0 * values[:1], values]), 0))
 
 
 @pytest.mark.parametrize("arms", [2, 3, 7, 8, 12, 61, 64, 130])

@@ -123,6 +123,15 @@ def test_the_same_bits_however_they_are_computed(name, count):
     assert np.array_equal(looped[0], tagged(keys, steps[0]))
 
 
+@pytest.mark.parametrize("name", GENERATORS)
+def test_an_age_shares_no_word_with_the_answers(name):
+    """Of 64 steps of 32 lanes no 24 bits of an age are those of one of the first words of its step (by chance 1e-3)."""
+    keys = lane_keys(ROOT, np.ones(32), np.arange(32))
+    for step in range(64):
+        words = np.asarray(GENERATORS[name].random_bits(keys, jnp.uint32(step), 8))
+        assert not np.any(module.age_uniform(name, keys, jnp.int32(step), np.dtype("f8")) == (words >> 8) * 2.0**-24)
+
+
 def test_a_lane_that_is_too_long_is_refused():
     require_enough_words(2**20, 2**12 - 1)
     with pytest.raises(ValueError, match=r"steps: expected fewer than 2\^32 / 4096 .* got 1048576"):

@@ -93,22 +93,19 @@ def test_a_warm_up_inside_an_optimiser_is_led_to_a_schedule():
         Optimizer("given")
 
 
-def test_every_schedule_is_that_of_optax():
-    """Values of a warm-up by its formula, and every name builds one."""
+def test_a_warm_up_is_its_formula_and_listed_values_stay_at_the_last():
     chosen = {"schedule": "warmup_cosine_decay", "init_value": 0.0, "peak_value": 0.3, "warmup_steps": 4}
     t = np.arange(20)
     cosine = 0.15 * (1 + np.cos(np.pi * (t - 4) / 16))
     np.testing.assert_allclose(schedule_values("eta", chosen, 20), np.where(t < 4, 0.3 * t / 4, cosine), atol=1e-12)
     listed = {"schedule": "values", "values": [0.1, 0.4]}
     np.testing.assert_array_equal(schedule_values("eta", listed, 4), [0.1, 0.4, 0.4, 0.4])
+
+
+def test_every_schedule_is_that_of_optax():
     options = {"value": 1.0, "init_value": 1.0, "peak_value": 2.0, "end_value": 0.5, "warmup_steps": 3}
-    options |= {
-        "values": [0.1, 0.2],
-        "decay_rate": 0.9,
-        "power": 2,
-        "interpolate_type": "linear",
-        "boundaries_and_scales": {"5": 0.5},
-    }
+    options |= {"values": [0.1, 0.2], "decay_rate": 0.9, "power": 2, "interpolate_type": "linear"}
+    options["boundaries_and_scales"] = {"5": 0.5}
     for name, function in SCHEDULES.items():
         accepted = {key: value for key, value in options.items() if key in function.__code__.co_varnames}
         assert schedule_values("eta", {"schedule": name, **accepted}, 20).shape == (20,)

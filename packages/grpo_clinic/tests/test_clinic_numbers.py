@@ -148,7 +148,8 @@ def of_curve(curve):
     named |= {} if curve.eval is None else {"eval": curve.eval}
     scale = (curve.scale.low, curve.scale.high, curve.scale.given)
     every = {role: (one.key, moments(one.step), moments(one.value)) for role, one in sorted(named.items())}
-    return {"columns": every, "scale": scale, "framework": curve.framework, "every": curve.log_every}
+    lost = [one.tolist() for one in (curve.nonfinite_steps, curve.gradient_lost)]
+    return {"columns": every, "scale": scale, "framework": curve.framework, "every": curve.log_every, "lost": lost}
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -147,30 +147,6 @@ def test_correlation_is_read_off_differences():
     assert spending.correlated(fresh) == pytest.approx(1, rel=0.07)
 
 
-def per_look(rate, look, held_out_look, reward, held_out):
-    """The planted defect: every look has a rate of its own, 5 % two-sided."""
-    return dict.fromkeys(("fall.reward", "fall.eval", "fall.deepest", "swings"), 1.96), 1.96
-
-
-def test_without_spending_there_are_false_alarms(monkeypatch):
-    """12 flat runs of 200 rows of white noise, seed 4: none with spending, three and more with a threshold per look.
-
-    With the promised rate of 5 % three of 12 would come up once in 50 times.
-    """
-    rewards = 0.5 + 0.3 * np.random.default_rng(4).normal(size=(12, 200))
-    assert sum(bool(alarms({"reward": one}).alarms) for one in rewards) == 0
-    monkeypatch.setattr(spending, "at_look", per_look)
-    monkeypatch.setattr("grpo_clinic.noise.LEVEL", 0.05)
-    assert sum(bool(alarms({"reward": one}).alarms) for one in rewards) >= 3
-
-
-def test_bad_options_are_refused():
-    with pytest.raises(ValueError, match=r"^patience: expected"):
-        Monitor(patience=3)
-    with pytest.raises(ValueError, match=r"^step: expected"):
-        Monitor().update(float("nan"), reward=1.0)
-
-
 def falls_made_good(turns, depth):
     """The definition: falls by `depth` from the highest value so far that a rise by `depth` followed."""
     count, falling, extreme = 0, False, turns[0]
@@ -226,26 +202,19 @@ NO_NUMBERS = [True, np.bool_(True), np.array(True), Tensor(True), np.array([0.5,
               {"mean": 0.5}, [0.5], "half", 0.5j, np.complex64(0.5), object(), np.array("half")]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", NUMBERS, ids=lambda one: type(one).__name__)
-def test_any_number_is_a_reward(value):
-    monitor = Monitor()
-    monitor.update(1, reward=value)
-    assert list(monitor.curve().reward) == [0.5]
-
-
-@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda one: type(one).__name__)
-def test_what_is_no_single_number_is_passed_over(value):
-    monitor = Monitor()
-    monitor.update(1, reward=value)
-    assert monitor.rows == 0
+@pytest.mark.parametrize(("values", "rows"), [(NUMBERS, 1), (NO_NUMBERS, 0)])
+def test_any_single_number_is_a_reward_and_nothing_else(values, rows):
+    for value in values:
+        monitor = Monitor()
+        monitor.update(1, reward=value)
+        assert monitor.rows == rows, value
+        assert not rows or list(monitor.curve().reward) == [0.5], value
 
 
 def test_a_log_without_a_reward_is_told_once():
     """At the 24th update; and never where there was a reward, or fewer updates."""
     monitor = Monitor()
-    with pytest.warns(
-        UserWarning, match="updates without a reward .* name it with reward_key=, of accuracy, loss"
-    ) as recorded:
+    with pytest.warns(UserWarning, match="without a reward .* with reward_key=, of accuracy, loss") as recorded:
         [monitor.feed(step, {"accuracy": 0.5, "loss": 1.0}) for step in range(200)]
     assert len(recorded) == 1
     with warnings.catch_warnings():

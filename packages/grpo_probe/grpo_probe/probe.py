@@ -25,43 +25,13 @@ What is measured is the stiffness at the present parameters, not at a fixed poin
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from grpo_clinic._checks import choice, integer, require
 
 from grpo_probe.probe_operator import METHODS, Groups, Operator, torch
 from grpo_probe.probe_sharpness import along_update
-
-
-@dataclass(frozen=True)
-class Stiffness:
-    """K with its parts along the leading direction, fresh + stale = K; units of the loss per squared parameter.
-
-    in_sample, crossed: see the module; equal to value where the weights make expectations exact. angle: argument of
-    the leading eigenvalue in sample, radians, 0 where it is real; K is its real part. residual: |A v - K v|/|K| in
-    sample. passes: cost, in forward-backward passes over the batch, of each process its own. method: `double_backward`
-    or `central`. silent: groups without any gradient, such as those of equal rewards. left_out: share of the
-    parameters beyond `seen`.
-
-    By method `forward` all this is along the update of these groups, as `probe_sharpness` says; the error is that for
-    this direction. critical: 2/eta_c, which on a quadratic is `fresh` without weight decay; 0 where no loss rises.
-    """
-
-    value: float
-    standard_error: float
-    fresh: float
-    stale: float
-    in_sample: float
-    crossed: float
-    angle: float
-    residual: float
-    passes: float
-    groups: int
-    method: str
-    silent: int = 0
-    left_out: float = 0.0
-    critical: float | None = None
+from grpo_probe.stiffness import Stiffness, standard_error
 
 
 class StiffnessProbe:
@@ -249,20 +219,6 @@ def _along(operator: Operator, pairs: Pairs, chosen: np.ndarray | None = None) -
     """Values of the chosen groups, gathered from all processes."""
     mine = None if chosen is None else operator.ranks.own(chosen)
     return operator.ranks.join(np.sum([operator.contributions(u, v, mine) for u, v in pairs], axis=0))
-
-
-def standard_error(each: np.ndarray, prompts: np.ndarray) -> float:
-    """Error of the mean of `each` [groups]: from groups of one prompt where every prompt has two, else over all groups.
-
-    A covariance of n independent normal numbers varies by 1/(n - 1); its n terms seem to by (n - 2)/(n - 1)^2. Hence
-    n - 2 where a prompt's groups are centred on each other (`Operator.mean_of`).
-    """
-    kinds, counts = np.unique(prompts, return_counts=True)
-    if counts.min() > 1:
-        centred = 1 + (counts.min() > 2)
-        spread = sum(n * np.var(each[prompts == p], ddof=centred) for p, n in zip(kinds, counts, strict=True))
-        return float(np.sqrt(spread)) / len(each)
-    return float(np.std(each, ddof=1) / np.sqrt(len(each))) if len(each) > 1 else float("inf")
 
 
 def _combined(basis: list[torch.Tensor], weights: np.ndarray) -> torch.Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from grpo_clinic._checks import choice, require
 
 from grpo_probe.loop import CONVENTIONS, LONGEST, MODELS, Mode, first_unstable_interval, largest_rate
-from grpo_probe.probe import Stiffness
+from grpo_probe.stiffness import Stiffness
 
 SURE = 2.0
 """Standard errors by which K may be off: added before anything more is permitted, taken away before it is unstable."""
@@ -170,8 +170,7 @@ def hold_at(share: float = 0.8) -> Callable[[Any, Margin], str | None]:
             return None
         groups, scheduler = trainer.optimizer.param_groups, trainer.lr_scheduler
         plain = getattr(scheduler, "scheduler", scheduler)  # accelerate's wrapper
-        has_base_lrs = hasattr(plain, "base_lrs")
-        require(has_base_lrs, "lr_scheduler_type", "one with base_lrs", type(plain).__name__)
+        require(hasattr(plain, "base_lrs"), "lr_scheduler_type", "one with base_lrs", type(plain).__name__)
         before = plain.base_lrs[0] / groups[0]["initial_lr"]
         after = min(1.0, share * before / margin.used) if margin.used > 0 else 1.0
         for place, group in enumerate(groups):

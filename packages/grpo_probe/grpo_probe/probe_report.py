@@ -81,9 +81,8 @@ class ProbeReport:
     def write(self, folder: Path, state: str) -> None:
         """The page and its numbers. state: whether training has ended. Raises OSError where they cannot be written."""
         steps, values = (np.array([row[at] for row in self.measured], float) for at in (0, 1))
-        document = page.page(
-            f"Stability of {folder.resolve().name}", [("Stiffness K", steps, values, None, self.text(state))]
-        )
+        title = f"Stability of {folder.resolve().name}"
+        document = page.page(title, [("Stiffness K", steps, values, None, self.text(state))])
         page.write(folder / PAGE, document)
         page.write(folder / NUMBERS, json.dumps(self.numbers(state), indent=1, default=str) + "\n")
 
@@ -103,8 +102,8 @@ class ProbeReport:
 
     def text(self, state: str) -> str:
         """Verdict, what to do; then every measurement and the settings."""
-        lines = [self._first, f"What to do next: {self._next}"]
-        lines += ["", "step, K, error, share of the threshold, critical sharpness, verdict"]
+        head = "step, K, error, share of the threshold, critical sharpness, verdict"
+        lines = [self._first, f"What to do next: {self._next}", "", head]
         lines += [
             f"{row.step}, {row.stiffness:.4g}, {row.error:.2g}, {row.used:.2g}, {row.sharpness:.3g}, {row.verdict}"
             for row in self.measured

@@ -13,17 +13,12 @@ the loss takes from the old log-probabilities, g_o, make the stale share, which 
 sum is at most the leading eigenvalue where A is symmetric in the metric of `scale`.
 """
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
 from grpo_probe.probe_operator import Operator, torch
-
-DOUBLINGS = 5
-"""Of the learning rate, or halvings, before the search for a bracket ends."""
-BISECTIONS = 2
-"""Of the bracket, which is a factor of two; interpolation, exact on a quadratic, does the rest."""
+from grpo_probe.stiffness import critical_rate
 
 
 def along_update(
@@ -62,32 +57,3 @@ def along_update(
         critical = critical_rate(rise, slope, 2 * slope / fresh if fresh > 0 else step)
     each[:, 0] += operator.decayed(gradient, d) / slope * slopes
     return each, slopes, critical
-
-
-def critical_rate(rise: Callable[[float], float], slope: float, start: float) -> float:
-    """Learning rate at which `rise`, loss(eta) - loss(0), is zero again, looked for around `start`.
-
-    slope: -rise'(0), positive. Infinite where the loss is still lower after `DOUBLINGS` doublings. Interpolated is
-    rise/eta, which is linear on a quadratic.
-    """
-    low, below, high, above = 0.0, -slope, np.inf, np.inf
-    rate = start
-    for _ in range(DOUBLINGS + 1):
-        chord = rise(rate) / rate
-        if chord <= 0:
-            low, below = rate, chord
-        else:
-            high, above = rate, chord
-        if low > 0 and np.isfinite(high):
-            break
-        rate = rate / 2 if np.isfinite(high) else rate * 2
-    if not np.isfinite(high):
-        return float("inf")
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        chord = rise(middle) / middle
-        if chord <= 0:
-            low, below = middle, chord
-        else:
-            high, above = middle, chord
-    return low - below * (high - low) / (above - below)

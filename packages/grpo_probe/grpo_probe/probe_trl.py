@@ -14,17 +14,17 @@ import numpy as np
 from grpo_clinic._checks import integer, require
 
 from grpo_probe.hooks import guarded, one_line
-from grpo_probe.probe import Groups, Stiffness, StiffnessProbe, torch
+from grpo_probe.probe import Groups, StiffnessProbe, torch
 from grpo_probe.probe_margin import Loop, Margin, margin
 from grpo_probe.probe_operator import COARSE
 from grpo_probe.probe_ranks import agreed
 from grpo_probe.probe_report import ProbeReport
+from grpo_probe.stiffness import Stiffness
 
 try:
     from transformers import TrainerCallback
 except ImportError:
     raise ImportError("TrlProbe: needs transformers and TRL: pip install trl") from None
-
 
 TRIED = "1.16"
 """The newest TRL that the tests have been run with."""

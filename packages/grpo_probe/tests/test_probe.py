@@ -15,10 +15,11 @@ import client
 import torch
 import truth
 from grpo_probe import probe_operator
-from grpo_probe.probe import arnoldi, standard_error
+from grpo_probe.probe import arnoldi
 from grpo_probe.probe_margin import Loop
 from grpo_probe.probe_ranks import Ranks
 from grpo_probe.probe_trl import TrlProbe, groups_of, optimiser, undisturbed
+from grpo_probe.stiffness import standard_error
 from settings import nightly_but
 from torch.profiler import ProfilerActivity, profile
 
@@ -234,12 +235,6 @@ def test_the_score_of_a_group_is_centred_on_the_others_without_bias(cases, each_
     estimates, errors, exact = drawn(cases("none-plain"), 64, each_prompt)
     assert abs(estimates.mean() - exact) < 4 * estimates.std(ddof=1) / 64**0.5
     assert 0.7 < np.sqrt((errors**2).mean()) / estimates.std(ddof=1) < 1.4
-
-
-def test_the_error_of_groups_that_are_centred_on_each_other():
-    """Sums of squares of 2 and 14 in prompts of three groups, each over 3 - 2."""
-    each, prompts = np.array([1.0, 2, 3, 4, 5, 9]), np.repeat([0, 1], 3)
-    assert standard_error(each, prompts) == pytest.approx(np.sqrt(3 * 2 + 3 * 14) / 6)
 
 
 def test_processes_with_unequal_numbers_of_groups_keep_their_own():

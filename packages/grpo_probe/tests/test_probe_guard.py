@@ -8,9 +8,9 @@ pytest.importorskip("trl", reason="needs the extra trl")
 
 import client
 import torch
-from grpo_probe.probe import Stiffness
 from grpo_probe.probe_margin import Loop, hold_at, margin
 from grpo_probe.probe_trl import TrlProbe
+from grpo_probe.stiffness import Stiffness
 from transformers import TrainerCallback
 
 pytestmark = client.MARKS

@@ -6,17 +6,14 @@ eta K N < 2. All fresh: every step multiplies it by 1 - eta K, whatever N.
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
-
-pytest.importorskip("trl", reason="needs the extra trl")
-
-import client
 from grpo_probe.loop import LONGEST
-from grpo_probe.probe import Stiffness
-from grpo_probe.probe_margin import Loop, margin
-
-pytestmark = client.MARKS
+from grpo_probe.probe_margin import Loop, hold_at, margin
+from grpo_probe.probe_report import ProbeReport
+from grpo_probe.stiffness import Stiffness, critical_rate, standard_error
 
 
 def measured(fresh, stale, error=0.0):
@@ -83,3 +80,38 @@ def test_along_the_update_permission_is_never_given():
     one = replace(measured(0.0, 1.0), critical=0.8)
     assert "raise" not in str(margin(one, Loop(learning_rate=0.1, refresh_interval=4)))
     assert "unstable: lower" in str(margin(one, Loop(learning_rate=0.6, refresh_interval=4)))
+
+
+@pytest.mark.parametrize("start", [0.05, 0.9, 20.0])
+def test_the_search_ends_at_the_rate_where_the_loss_is_as_before(start):
+    """loss = -eta + eta^3: zero at 1, where it is no parabola; a loss that only falls has none."""
+    assert critical_rate(lambda eta: eta**3 - eta, 1.0, start) == pytest.approx(1, rel=0.01)
+    assert math.isinf(critical_rate(lambda eta: -eta, 1.0, start))
+
+
+def test_the_error_of_groups_that_are_centred_on_each_other():
+    """Sums of squares of 2 and 14 in prompts of three groups, each over 3 - 2."""
+    each, prompts = np.array([1.0, 2, 3, 4, 5, 9]), np.repeat([0, 1], 3)
+    assert standard_error(each, prompts) == pytest.approx(np.sqrt(3 * 2 + 3 * 14) / 6)
+    assert standard_error(each, np.arange(6)) == pytest.approx(np.std(each, ddof=1) / np.sqrt(6))
+
+
+def test_the_rate_is_held_at_a_share_of_the_edge_again_and_again():
+    """At 1.6 and then at .4 of the edge: a half of the schedule's rate, then, from there, all of it."""
+    group, scheduler = {"lr": 0.1, "initial_lr": 0.1}, SimpleNamespace(base_lrs=[0.1])
+    trainer = SimpleNamespace(optimizer=SimpleNamespace(param_groups=[group]), lr_scheduler=scheduler)
+    for used, share in ((1.6, 0.5), (0.8, 0.5), (1.6, 0.25), (0.2, 1.0)):
+        hold_at(0.8)(trainer, SimpleNamespace(verdict="unstable", used=used))
+        assert (group["lr"], *scheduler.base_lrs) == pytest.approx((0.1 * share,) * 2)
+
+
+def test_the_last_lines_and_all_measurements_are_in_the_numbers():
+    report = ProbeReport({"N": 4}, lines=[f"line {at}" for at in range(8)])
+    for step in (2, 4):
+        report.add(step, margin(measured(0.2, 1.0, 0.1), Loop(0.1)))
+    numbers = report.numbers("on")
+    assert numbers["said"] == [f"line {at}" for at in range(3, 8)]
+    assert [(one["step"], one["stiffness"], one["stale"]) for one in numbers["measurements"]] == [
+        (2, 1.2, 1),
+        (4, 1.2, 1),
+    ]

@@ -11,8 +11,6 @@ from grpo_clinic.readers.record import Curve, Floats, Series
 _TIMES, _OF_REWARD, _ERRORS = 1.5, 1.2, 4.0
 """Factor of two medians, that of rewards, and standard errors of two means, from which series differ: both are asked
 for."""
-_RUNNING = 3
-"""Rows running that are more than a chance."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def _difference(name: str, pays: bool, ours: Series, theirs: Series) -> Differen
     gap = np.abs(ours.at(both) - theirs.at(both)) if both.size else np.zeros(0)
     largest = max(abs(median(a)), abs(median(b)))
     level = max(float(np.hypot(noise.noise_level(a), noise.noise_level(b))), 1e-9 * largest, 1e-300)
-    runs = np.lib.stride_tricks.sliding_window_view(gap, _RUNNING).min(axis=-1) if gap.size >= _RUNNING else np.zeros(0)
+    runs = noise.least_running(gap)
     beyond = np.flatnonzero(runs > _ERRORS * level)
     since = float(both[beyond[0]]) if beyond.size else None
 
@@ -79,10 +77,10 @@ def _difference(name: str, pays: bool, ours: Series, theirs: Series) -> Differen
         return Difference(name, first, second, float(times), errors, since, where, pays)
 
     parts = [of(a, b, _errors(a, b), "")]
-    a, b = (one[-max(one.size // 5, _RUNNING) :] for one in (a, b))
+    a, b = (one[-max(one.size // 5, noise.RUNNING) :] for one in (a, b))
     parts.append(of(a, b, _errors(a, b), "in the last fifth"))
     if beyond.size:
-        rows = both[(at := int(runs.argmax())) : at + _RUNNING]
+        rows = both[(at := int(runs.argmax())) : at + noise.RUNNING]
         parts.append(of(ours.at(rows), theirs.at(rows), float(runs.max()) / level, f"at step {rows[0]:g}"))
     return next((one for one in parts if one.differs), parts[0])
 

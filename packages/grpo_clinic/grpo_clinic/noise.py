@@ -17,6 +17,8 @@ DRAWS, LEVEL = 199, 0.005
 """Series of noise that are drawn; a test at this level asks that none of them does as much."""
 CLEAR = 2.0
 """Errors from which a gain shows."""
+RUNNING = 3
+"""Rows one behind the other that are an event and no chance."""
 _WIDTH, _LOST = 5, 0.887
 """Points of the running median, and the variance of normal noise beside it over its variance."""
 
@@ -42,6 +44,12 @@ def usual(values: Floats) -> tuple[float, float]:
     """(level, spread) that the usual values have: median and median deviation, at least a hundredth of the level."""
     level = median(values)
     return level, max(SIGMA_OF_MAD * median(np.abs(values - level)), 0.01 * abs(level), 1e-12)
+
+
+def least_running(values: Floats) -> Floats:
+    """The smallest of every `RUNNING` values one behind the other [n - 2]; empty of fewer."""
+    windows = np.lib.stride_tricks.sliding_window_view
+    return windows(values, RUNNING).min(axis=-1) if values.size >= RUNNING else np.zeros(0)
 
 
 def smoothed_over(points: int) -> int:

@@ -90,7 +90,8 @@ class Curve:
     same run (accuracy, format, ...). `nonfinite_steps` [m] are the steps whose reward was NaN or infinite and was left
     out, `gradient_lost` [k] those whose gradient norm was. `unread` are all numeric columns that were taken for
     nothing, `others` their series in a log of moderate size. `empty` are names of `COLUMNS` that were logged without
-    any number. `restarted` says that it is one of several runs that came one after the other in a file.
+    any number. `counted` are the rewards before neighbours were averaged, 0 where none were. `restarted` says that it
+    is one of several runs that came one after the other in a file.
     """
 
     name: str

@@ -11,8 +11,8 @@ from grpo_clinic.rules.base import Case, Fact, Rule, register_rule, where
 from grpo_clinic.rules.engine import strongest
 
 _FEWEST, _LONGEST = 10, 40
-_SPREADS, _RUNNING = 6.0, 3
-"""Spreads from the median, and rows running beyond them, that are no noise."""
+_SPREADS = 6.0
+"""Spreads from the median that are no noise, of rows running."""
 
 
 def _level(value: Floats) -> bool:
@@ -20,9 +20,9 @@ def _level(value: Floats) -> bool:
     if value.size < _FEWEST:
         return True
     usual, spread = noise.usual(value)
-    far = np.convolve(np.abs(value - usual) > _SPREADS * spread, np.ones(_RUNNING), mode="valid").max() >= _RUNNING
+    far = noise.least_running(np.abs(value - usual)).max()
     change, error = _change(value)
-    return not far and abs(change) <= 4 * error
+    return bool(far <= _SPREADS * spread) and abs(change) <= 4 * error
 
 
 def _change(value: Floats) -> tuple[float, float]:

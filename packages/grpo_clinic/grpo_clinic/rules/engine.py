@@ -7,14 +7,13 @@ and k1 >= 0. So one row tells a misreported law from a policy that is truly anot
 
 import numpy as np
 
+from grpo_clinic import noise
 from grpo_clinic.readers.median import median
 from grpo_clinic.readers.record import Floats, Series
 from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, tail, where
 
 _TAIL = 0.5
 """Nats of k1 from which a mean ratio below 1 may be the missing tail of its weights."""
-_EVENT = 3
-"""Rows one behind the other that are an event."""
 
 
 def _filled(ratio: Series | None) -> Series | None:
@@ -45,10 +44,9 @@ def strongest(value: Floats, limit: float = np.inf) -> tuple[float, slice]:
     if abs(median(value)) >= limit:
         return median(value), slice(None)
     looks = [slice(0, part), slice(value.size - part, value.size)]
-    if value.size > _EVENT:
-        least = np.lib.stride_tricks.sliding_window_view(np.abs(value), _EVENT).min(axis=-1)
-        at = int(least.argmax())
-        looks.append(slice(at, at + _EVENT))
+    if value.size > noise.RUNNING:
+        at = int(noise.least_running(np.abs(value)).argmax())
+        looks.append(slice(at, at + noise.RUNNING))
     best = max(looks, key=lambda rows: min(abs(median(value[rows])), float(np.abs(value[rows]).max())))
     return median(value[best]), best
 

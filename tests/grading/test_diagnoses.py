@@ -96,6 +96,6 @@ def test_the_targets_hold_on_the_first_held_out_runs():
 
 def test_deaf_diagnostics_would_fail(runs):
     """The planted defect: thresholds that nothing reaches."""
-    deaf = {"silent_groups": 1.5, "entropy_lost": 1e-4, "does_not_follow": 50.0, "worse.eval": 50.0,
-            "fall.reward": 50.0, "swings": 50.0}  # fmt: skip
+    deaf = {"silent_groups": 1.5, "entropy_lost": 1e-4, "fall.alone": 50.0, "fall.reward": 50.0,
+            "swings": 50.0}  # fmt: skip
     assert scores.macro_recall(diagnoses.judge(runs, deaf, lambda done, total: None).judged) < 0.5

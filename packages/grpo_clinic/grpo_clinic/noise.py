@@ -123,7 +123,9 @@ def gain_of(values: Floats) -> Gain:
     part = values.size // 5
     values = values - values[0]
     first, last = values[:part], values[-part:]
-    noise = min(noise_level(values), float(np.sqrt(0.5 * (first.var(ddof=1) + last.var(ddof=1)))))
+    noise = noise_level(values)
+    if part >= 5:  # fewer values may lie close together by chance
+        noise = min(noise, float(np.sqrt(0.5 * (first.var(ddof=1) + last.var(ddof=1)))))
     widths = part >> np.arange(part.bit_length())
     change = last.mean() - np.cumsum(first)[widths - 1] / widths
     return Gain(widths, change, 2 * noise * np.sqrt(1 / widths + 1 / part))
@@ -142,7 +144,7 @@ def rising(values: Floats) -> bool:
 
 def fallen(values: Floats) -> bool:
     """Whether the last fifth (at most 40 points) is below the best running mean of as many by a tenth of the climb and
-    two errors."""
+    four errors: the best of many means stands above the level of noise by chance."""
     if values.size < 8:
         return False
     values = values - values[0]
@@ -150,6 +152,4 @@ def fallen(values: Floats) -> bool:
     means = np.convolve(values, np.ones(width) / width, mode="valid")
     peak = int(means.argmax())
     fall, climb = float(means[peak] - means[-1]), float(means[peak] - means[: peak + 1].min())
-    return fall > max(
-        0.1 * climb, CLEAR * noise_level(values) * float(np.sqrt(2 / width)), 1e-9 * float(np.ptp(values))
-    )
+    return fall > max(0.1 * climb, 4 * noise_level(values) * float(np.sqrt(2 / width)), 1e-9 * float(np.ptp(values)))

@@ -23,7 +23,7 @@ _MEANS = {
 }
 """No harm by themselves: a policy that has settled on the right answer is certain, too."""
 _NO_CAUSE = ("stalled", "truncated_answers")
-_OF_TRAINING = ("reward_hacking", "format_only", "collapsed", "dynamical_instability", "advantage_degeneracy",
+_OF_TRAINING = ("reward_hacking", "collapsed", "dynamical_instability", "advantage_degeneracy",
                 "policy_concentration")  # fmt: skip
 """What nothing at learning rate 0 can bring about."""
 _OF_ENGINE = ("misreported_probabilities", "sampler_mismatch")
@@ -43,7 +43,6 @@ _THEN = {
     "diverging": "Restart from a checkpoint before it, with half the learning rate or a larger KL weight.",
     "dynamical_instability": "Halve the learning rate, or take fresher answers.",
     "reward_hacking": "Read ten answers of high reward, and mend the reward before training on.",
-    "format_only": "The form is learned. Ask for the answer: harder to please, or a smaller reward of the form.",
     "policy_concentration": "Add entropy, raise the temperature, or stop here.",
     "clipped": "Take fewer updates per batch, or a smaller learning rate.",
     "advantage_degeneracy": "Take prompts of middling difficulty, or larger groups.",
@@ -135,7 +134,8 @@ class Report:
             )
         if self.outcome.what in ("too short", "not logged"):
             return "Log the reward at every step, and run longer: then more can be said."
-        return "No rule asks for a change. That does not prove that all is well."
+        found = "What was found did no harm that shows" if self.notes else "No rule asks for a change"
+        return f"{found}. That does not prove that all is well."
 
 
 def report(
@@ -158,7 +158,7 @@ def report(
     control = not_in_order(case)
     if any(one.verdict == "misreported_probabilities" and one.fires for one in facts):
         why = "; of a law that is misreported this is no distance"
-        facts = [one.unless(one.fires and one.verdict == "sampler_mismatch", why) for one in facts]
+        facts = [one.unless(one.verdict == "sampler_mismatch", why) for one in facts]
     if control is not None:
         facts = [one.unless(one.verdict in _OF_TRAINING) for one in facts]
     if control is not None or not case.reward.size or any(one.fires and one.verdict == "collapsed" for one in facts):
@@ -167,7 +167,9 @@ def report(
     short: dict[tuple[str, int], int] = {}
     for one in [one for one in missing if one.logged]:
         short[one.what, one.count] = min(one.rows, short.get((one.what, one.count), one.rows))
-    unfit = [f"{what} ({count} of {rows} values)" if count else what for (what, count), rows in short.items()]
+    unfit = [
+        f"{what} ({count} values, a rule needs {rows})" if count else what for (what, count), rows in short.items()
+    ]
     fired = [one for one in facts if one.fires]
     onset = next((one.window[0] for one in fired if one.verdict in ("collapsed", "dynamical_instability")), None)
     used = {role for rule in asked for role in rule.roles} | {"zero_std_frac", "reward_std", "lr"}
@@ -178,7 +180,7 @@ def report(
         _notes(case, fired),
         (*([no_group] if no_group else ()), *traps, *_traps(case)),
         (*curve.notes, *_ages(curve)),
-        tuple(dict.fromkeys([one.what for one in missing if not one.logged])),
+        tuple(dict.fromkeys(part for one in missing if not one.logged for part in one.what.split(" or "))),
         (*unfit, *[one.key for role, one in curve.series.items() if role not in used], *curve.unread),
         () if onset is None else tuple(timing.moves(curve, onset)),
         math.nan if onset is None else timing.known_to(curve, onset),
@@ -212,7 +214,8 @@ def _excuse(case: Case, name: str, own: str, harm: bool) -> str:
     if noise.rising(reward) and behind.mean() - before.mean() > 0.005 * case.span:
         return ", but the reward still rises"
     first, last = case.height(reward[:width]), case.height(reward[-width:])
-    if name != "advantage_degeneracy" and last > 0.5 and (case.curve.scale.given or last - first > 0.25):
+    known = case.curve.scale.given or last - first > 0.25 or (case.curve.scale.high == 1 and last > 0.95)
+    if name != "advantage_degeneracy" and last > 0.5 and known:
         return ", but the reward holds in the upper half of its scale"
     return ""
 
@@ -229,6 +232,9 @@ def _traps(case: Case) -> tuple[str, ...]:
         ),
         "the log does not tell whether a step is an optimiser step or a rollout cycle": curve.step_unit == "unknown",
     }
+    for one in curve.parts.values():
+        text = f"'{one.key}' stands at {one.value[0]:g} throughout: this part of the reward teaches nothing"
+        traps[text] = one.value.size >= 20 and not np.ptp(one.value)
     return tuple(text for text, there in traps.items() if there)
 
 
@@ -268,7 +274,7 @@ def text(judged: Report, curve: Curve, whole: bool = False) -> str:
     lines.append(f"Next: {judged.next}")
     most, between = (None, "; ") if whole else (5, ", ")
     if whole:
-        lines += [f"  within limits: {_fact_text(one, {}, True)}" for one in judged.facts if not one.fires]
+        lines += [f"  no finding: {_fact_text(one, {}, True)}" for one in judged.facts if not one.fires]
     for title, names in (("Not logged", judged.not_logged), ("Logged and not judged", judged.not_judged)):
         more = f", and {len(names) - 5} more" if most and len(names) > most else ""
         lines += [f"{title}: {between.join(names[:most])}{more}."] if names else []

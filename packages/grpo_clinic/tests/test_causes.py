@@ -10,7 +10,6 @@ STEP = np.arange(90)
 RISING = 0.2 + 0.5 * (1 - np.exp(-STEP / 10))
 YOUNG = 60
 FLAT = 0.3 + 0.02 * np.random.default_rng(0).normal(size=STEP.size)
-FORM = 0.2 + 0.79 * (1 - np.exp(-STEP / 8))
 
 
 def diagnosed(tmp_path, *held_out, points=STEP.size, **columns):
@@ -27,28 +26,6 @@ def diagnosed(tmp_path, *held_out, points=STEP.size, **columns):
     return {name for name in row["verdict"] if name not in row["notes"]}, row
 
 
-def test_answers_that_have_the_form_alone(tmp_path):
-    """One answer in five of the right form is right, before and after the form is learned."""
-    share = {"format_accuracy": FORM}
-    named, row = diagnosed(tmp_path, reward=0.2 * FORM, answer_accuracy=0.2 * FORM, **share)
-    assert named == {"format_only"}
-    assert "Ask for the answer" in row["next"]
-    learned = FORM * np.linspace(0.2, 0.9, STEP.size)
-    assert diagnosed(tmp_path, reward=learned, answer_accuracy=learned, **share)[0] == set()
-    mostly_right = 0.8 * FORM  # the form is all that was to be learned
-    assert diagnosed(tmp_path, reward=mostly_right, answer_accuracy=mostly_right, **share)[0] == set()
-
-
-@pytest.mark.parametrize(
-    ("points", "slope", "named"), [(15, 0, set()), (30, 0, {"format_only"}), (15, -0.002, {"format_only"})]
-)
-def test_the_form_comes_first_in_healthy_runs_too(points, slope, named, tmp_path):
-    """In fewer than twenty steps it is no failure, as long as no smaller part of the answers in the form is right."""
-    form = 0.2 + 0.79 * (1 - np.exp(-STEP / 3))
-    answers = form * (0.2 + slope * STEP)
-    assert diagnosed(tmp_path, points=points, reward=answers, format_accuracy=form, answer_accuracy=answers)[0] == named
-
-
 @pytest.mark.parametrize("key", ["true_reward", "gold_score", "rewards/correctness/mean"])
 def test_a_proxy_that_leaves_what_it_stands_for(key, tmp_path):
     """The trained reward rises throughout; what it stands for follows, or falls from the middle on."""
@@ -56,11 +33,6 @@ def test_a_proxy_that_leaves_what_it_stands_for(key, tmp_path):
     proxy, turned = 0.2 + 0.006 * STEP + noise[0], 0.2 + 0.006 * np.minimum(STEP, 90 - STEP) + noise[1]
     assert diagnosed(tmp_path, reward=proxy, **{key: turned})[0] == {"reward_hacking"}
     assert diagnosed(tmp_path, reward=proxy, **{key: proxy / 2 + noise[1]})[0] == set()
-
-
-def test_odd_answers_of_a_falling_reward_are_no_hacking(tmp_path):
-    odd = ("eval_perplexity", np.linspace(4, 40, STEP.size))
-    assert "reward_hacking" not in diagnosed(tmp_path, odd, reward=RISING[::-1])[0]
 
 
 @pytest.mark.parametrize(("gain", "stalls"), [(0.02, True), (0.1, False)])

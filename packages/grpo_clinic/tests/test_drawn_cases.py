@@ -14,7 +14,7 @@ from grpo_clinic.rules import Case
 from pinned import check
 from test_clinic_numbers import of_curve
 
-USUAL = {
+USUAL = {  # no rule asks for the last
     "entropy": 1.0, "kl": 0.02, "grad_norm": 0.5, "clip_frac": 0.1, "zero_std_frac": 0.3, "truncation": 0.1,
     "length": 300.0, "lr": 1e-6, "reward_std": 0.3, "reward_min": 0.1, "reward_max": 0.9, "engine_kl": 0.02,
     "engine_k1": 0.02, "engine_abs": 0.05, "importance_ratio": 1.0, "ess": 0.9, "age": 2.0, "age_max": 4.0,

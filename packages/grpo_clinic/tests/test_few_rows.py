@@ -80,7 +80,6 @@ def test_silent_groups_in_two_columns_are_added(keys, share, tmp_path):
         ("unsloth3485_saturated_groups", "advantage_degeneracy"),
         ("marinfold237_mf_divergence", "collapsed"),
         ("verl7749_healthy_control", "nothing"),
-        ("open_r1_255_format_over_accuracy", "format_only"),
         ("trl3452_loss_zero_but_learning", "nothing"),
     ],
 )

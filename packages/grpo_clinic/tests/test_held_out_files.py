@@ -51,6 +51,7 @@ def test_results_are_joined_by_step_with_their_origin():
     ("rows", "key"),
     [
         ([{"step": s, "type": t, "reward": s / 60} for s in AT for t in ("train", "eval")], "reward"),
+        ([{"step": s, "log_type": t, "reward": s / 60} for s in AT for t in ("train", "eval")], "reward"),
         ([{"step": s, "reward": 0.9, "eval_reward": s / 60} for s in AT], "eval_reward"),
         ([{"step": s, "loss": 1.0, "math_score": s / 60} for s in AT], "math_score"),
     ],

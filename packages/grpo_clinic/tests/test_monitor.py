@@ -147,10 +147,10 @@ def test_correlation_is_read_off_differences():
     assert spending.correlated(fresh) == pytest.approx(1, rel=0.07)
 
 
-def falls_made_good(turns, depth):
+def falls_made_good(values, depth):
     """The definition: falls by `depth` from the highest value so far that a rise by `depth` followed."""
-    count, falling, extreme = 0, False, turns[0]
-    for value in turns:
+    count, falling, extreme = 0, False, values[0]
+    for value in values:
         if falling and value >= extreme + depth:
             count, falling, extreme = count + 1, False, value
         elif not falling and value <= extreme - depth:
@@ -160,16 +160,12 @@ def falls_made_good(turns, depth):
     return count
 
 
-def test_swings_are_as_deep_with_few_turns_as_with_all():
-    """300 random curves, seed 6: turns that are left out change no count of a depth above the level."""
+def test_falls_that_were_made_good_are_those_of_the_definition():
+    """300 random curves, seed 6, eight depths each."""
     rng = np.random.default_rng(6)
-    for curve in rng.normal(size=(300, 120)).cumsum(axis=1):
-        turns = swings._turns(np.round(curve, 1))
-        few = swings._pivots(turns, level := np.ptp(curve) / 32)
-        for depth in rng.uniform(level, 32 * level, 8):
-            made_good = falls_made_good(turns, depth)
-            assert (len(swings._pivots(few, depth)) - 3) // 2 == made_good
-            assert bool(swings._made_good(few, depth)) is (made_good >= 2)
+    for curve in np.round(rng.normal(size=(300, 120)).cumsum(axis=1), 1):
+        for depth in np.ptp(curve) * rng.uniform(0.03, 1, 8):
+            assert swings._falls(curve, depth)[0].size == falls_made_good(curve, depth)
 
 
 @pytest.mark.parametrize("odd", [None, np.nan, np.inf, -np.inf])

@@ -72,6 +72,14 @@ def test_a_console_stored_in_pieces_and_dictionaries_of_somebody_else(tmp_path):
         np.testing.assert_allclose(curve.reward, np.arange(1, 7) / 10)
 
 
+def test_a_reward_of_two_words_is_read_beside_the_score_of_a_bar(tmp_path):
+    rows = [
+        f"Iter {n} | loss=0.1 | reward mean={value} std=0.2\nval: 9it [score=0.9]" for n, value in enumerate(REWARDS)
+    ]
+    curve = one(written(tmp_path / "train.log", rows))
+    np.testing.assert_allclose(curve.reward, REWARDS)
+
+
 def test_a_row_that_states_its_own_place_needs_no_step_of_another_line(tmp_path):
     lines = [f"Epoch 1 ({n}/90) Reward: 0.{n}\n[DEBUG] step=50" for n in range(1, 8)]
     np.testing.assert_array_equal(one(written(tmp_path / "run.log", lines)).step, np.arange(1, 8))

@@ -215,12 +215,11 @@ class Monitor:
         held_out = 0 if curve.eval is None else curve.eval.step.size
         if held_out > self._held_out_size:
             self._held_out_looks, self._held_out_size = self._held_out_looks + 1, held_out
-        errors, follow = spending.at_look(self._rate, self._looks, self._held_out_looks, curve.reward, held_out)
-        limits = {"does_not_follow": follow} | self._limits
-        diagnosis = self.report = self._report(curve, limits, errors)
+        errors = spending.at_look(self._rate, self._looks, self._held_out_looks, curve.reward, held_out)
+        diagnosis = self.report = self._report(curve, self._limits, errors)
         there = {*diagnosis.harms}
         if "collapsed" in there:  # there without the worst few of the last rewards, too: a dead reward server is none
-            there -= {"collapsed"} - {*self._report(_without_lowest(curve, spending.LONE), limits, errors).harms}
+            there -= {"collapsed"} - {*self._report(_without_lowest(curve, spending.LONE), self._limits, errors).harms}
         if self._patience is None or self.rows < self._patience:
             there.discard("stalled")
         new = []

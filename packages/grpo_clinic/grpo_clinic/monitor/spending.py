@@ -80,12 +80,10 @@ def coarse(reward: Floats) -> float:
     return max(1.0, rms / max(noise_level(reward), 1e-12)) if rms > 0 else 1.0
 
 
-def at_look(
-    rate: float, look: int, held_out_look: int, reward: Floats, held_out: int
-) -> tuple[dict[str, float], float]:
-    """(standard errors by rule, limit of `does_not_follow`) at look k, for rewards [n] and so many held-out results."""
+def at_look(rate: float, look: int, held_out_look: int, reward: Floats, held_out: int) -> dict[str, float]:
+    """Standard errors by rule at look k, for rewards [n] and so many held-out results."""
     stretches, tails = 3 * reward.size // max(reward.size // 10, 3), coarse(reward)
     fall = tails * max(5.0, correlated(reward) * spent(SHARES["collapsed"] * rate, look, stretches))
     swing = tails * max(5.5, spent(SHARES["dynamical_instability"] * rate, look, stretches))
-    follow = max(2.25, spent(SHARES["reward_hacking"] * rate, max(held_out_look, 1), held_out))
-    return {"fall.reward": fall, "fall.eval": fall, "swings": swing}, follow
+    alone = max(4.0, spent(SHARES["reward_hacking"] * rate, max(held_out_look, 1), held_out))
+    return {"fall.reward": fall, "fall.eval": fall, "fall.alone": alone, "swings": swing}

@@ -73,6 +73,7 @@ TABLE: tuple[Alias, ...] = (
     *_each("reward", NEMO, "reward", "filtered_reward"),
     *_each("reward", OPENRLHF, "reward", "return"),
     *_each("reward", OWN, "mean_reward", "reward_mean", "avg_reward", "average_reward", "rewards_mean", "reward_avg"),
+    *_each("reward", OWN, "reward mean", "mean reward"),
     *_each("reward", OWN, "train_reward", "train_reward_mean", "rewards", "total_reward", "reward/total"),
     *_each("reward", OWN, "score", "score_mean", "mean_score", "return_mean"),
     # held-out results
@@ -85,7 +86,7 @@ TABLE: tuple[Alias, ...] = (
     *_each("eval", SKYRL, "eval/all/avg_score", "eval/*/avg_score", "eval/*/pass@*"),
     *_each("eval", AREAL, "eval-rollout/reward", "eval_rollout/reward"),
     *_each("eval", EASYR1, "val/reward_score", "val/overall_reward", "val/accuracy_reward", "val/*_reward"),
-    *_each("eval", OWN, "eval_accuracy", "eval/accuracy", "val/reward", "val_reward", "val/accuracy", "val_accuracy"),
+    *_each("eval", OWN, "eval_accuracy", "eval/accuracy", "val/reward", "val_reward", "val/accuracy", "val_accurac*"),
     *_each("eval", OWN, "test_accuracy", "test/accuracy", "eval_em", "eval_score", "test/env/all/reward/total"),
     # policy entropy [nats per token]
     *_each("entropy", TRL, "entropy", since="2025-07", meaning="mean token entropy"),
@@ -111,6 +112,7 @@ TABLE: tuple[Alias, ...] = (
     *_each("kl", AREAL, "*_actor/update/approx_kl/avg", meaning="to the policy before the update"),
     *_each("kl", INSTRUCT, "objective/kl*_avg"),
     *_each("kl", OWN, "reference_kl", "kl_divergence", "mean_kl", "kl_mean", "approx_kl", "kl_to_ref", "kl_loss"),
+    *_each("kl", OWN, "kl_ref", "kl_div", "kl_avg", "avg_kl", "avg_exact_kl"),
     # gradient norm
     *_each("grad_norm", TRL, "grad_norm"),
     *_each("grad_norm", VERL, "actor/grad_norm"),
@@ -130,7 +132,7 @@ TABLE: tuple[Alias, ...] = (
     *_each("clip_frac", ROLL, "actor/clipfrac", "actor/ppo_ratio_clipfrac"),
     *_each("clip_frac", OPENRLHF, "ppo_clip_ratio"),
     *_each("clip_frac", INSTRUCT, "policy/clipfrac_avg"),
-    *_each("clip_frac", OWN, "actor/clip_fraction", "clip_fraction", "clip_frac", "clipfrac"),
+    *_each("clip_frac", OWN, "actor/clip_fraction", "clip_fraction", "clip_frac", "clipfrac", "avg_clip_fraction"),
     # fraction of groups (or samples) without any signal
     *_each("zero_std_frac", TRL, "frac_reward_zero_std", since="2025-05-27",
            meaning="share of samples in groups of zero reward std (of the batch where scale_rewards is 'batch')"),
@@ -206,9 +208,6 @@ TABLE: tuple[Alias, ...] = (
     *_each("importance_ratio", SKYRL, "policy/loss_metrics/is_ratio_mean"),
     *_each("importance_ratio", NEMO, "sampling_importance_ratio"),
     *_each("importance_ratio", AREAL, "*_actor/update/behave_imp_weight/avg", "*/behave_imp_weight/avg"),
-    # perplexity of the answers to a model that is not trained
-    *_each("perplexity", OWN, "eval_perplexity", "eval/perplexity", "val/perplexity", "ref_perplexity"),
-    *_each("perplexity", OWN, "perplexity", "reference/perplexity"),
     # age of what is trained on [updates]
     *_each("age", VERL, "training/off_policy/trajectory_staleness/mean"),
     *_each("age", PRIME, "off_policy/mean"),

@@ -21,7 +21,7 @@ from grpo_clinic.readers.trl_console import TrlConsole
 _VERL_ROW = re.compile(r"(?<![\w/])step:\s?(\d{1,12})\s-\s")
 _VALUE = rf"(?:np\.float\d\d\()?({NUMBER})%?"
 _FREE_PAIR = re.compile(
-    rf"(?<![\w/.\-])([A-Za-z_][\w/@.\-]{{0,60}})['\"]?\s{{0,4}}[:=]\s{{0,4}}['\"]?{_VALUE}(?![\w.])"
+    rf"(?<![\w/.\-])((?:mean )?[A-Za-z_][\w/@.\-]{{0,60}}(?: mean)?)['\"]?\s{{0,4}}[:=]\s{{0,4}}['\"]?{_VALUE}(?![\w.])"
 )
 _STEP = re.compile(r"\b(?:global[_ ])?(?:step|iteration|iter|update)s?[\s:=#]{1,4}(\d{1,12})\b", re.IGNORECASE)
 _PLACE = re.compile(r"\((\d{1,12})/\d{1,12}\)")

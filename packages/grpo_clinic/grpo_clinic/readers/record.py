@@ -24,7 +24,6 @@ SIGMA_OF_MAD = 1.4826
 COLUMNS = (
     "entropy", "kl", "grad_norm", "clip_frac", "zero_std_frac", "truncation", "length", "lr", "reward_std",
     "reward_min", "reward_max", "engine_kl", "engine_k1", "engine_abs", "importance_ratio", "ess", "age", "age_max",
-    "perplexity",
 )  # fmt: skip
 
 

@@ -25,7 +25,7 @@ _NO_PART = ("/std", "/min", "/max", "/mean_std", "/var")
 """Ends of keys that are the spread of a reward, and no part of it."""
 _OF_A_MEAN = ("n", "count", "std", "var", "sem", "min", "max", "median")
 """Columns that stand beside a mean."""
-_KIND_KEYS = ("type", "split", "phase", "mode", "kind", "stage", "event", "eval", "is_eval")
+_KIND_KEYS = ("type", "log_type", "split", "phase", "mode", "kind", "stage", "event", "eval", "is_eval")
 """Columns in which loops say what a row is."""
 _EVAL_WORDS = frozenset({"eval", "evaluation", "val", "valid", "validation", "test", "dev", "true"})
 """What an evaluation says there."""

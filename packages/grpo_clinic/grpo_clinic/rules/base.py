@@ -43,7 +43,7 @@ class Fact(NamedTuple):
 
     def unless(self, excused: bool, why: str = "") -> "Fact":
         """The same, below the limit where it is excused."""
-        return self._replace(score=min(self.score, 0.99), text=self.text + why) if excused else self
+        return self._replace(score=0.99, text=self.text + why) if excused and self.fires else self
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def _no_number(case: Case, rule: Rule) -> Fact | None:
     window = (float(lost[-max(last, 1)]), float(lost[-1]))
     text = f"the {rule.role} is not finite from step {window[0]:g} to the end ({last} rows)"
     if last < least:
-        text = f"{lost.size} values of the {rule.role} are not finite, the first at step {lost[0]:g}"
+        text = f"the {rule.role} is not finite at {lost.size} steps, the first is {lost[0]:g}"
         longest, end = int(stretches.max()), int(np.cumsum(stretches)[stretches.argmax()])
         last, least, window = longest, rule.limit, (float(lost[end - longest]), float(lost[end - 1]))
         note = "it was finite again"
@@ -91,9 +91,11 @@ def _explodes(case: Case, rule: Rule) -> Fact:
 def _kl_spike(case: Case, rule: Rule) -> Fact:
     kl = case.series("kl")
     value, at = np.abs(kl.value), int(np.abs(kl.value).argmax())
-    largest, times = float(value[at]), float(value[at]) / max(float(value[: value.size // 5].mean()), 1e-12)
-    text = f"'{kl.key}' reached {largest:.3g} at step {kl.step[at]:g}, {times:.3g} times its first fifth"
-    return Fact(min(largest / rule.limit, times / 300), largest, *where(kl, slice(at, at + 1)), text)
+    largest, first = float(value[at]), float(value[: value.size // 5].mean())
+    text = f"'{kl.key}' reached {largest:.3g} at step {kl.step[at]:g}; the mean of its first fifth is {first:.3g}"
+    return Fact(
+        min(largest / rule.limit, largest / max(300 * first, 1e-12)), largest, *where(kl, slice(at, at + 1)), text
+    )
 
 
 @register_rule(

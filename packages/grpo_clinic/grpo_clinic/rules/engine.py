@@ -5,6 +5,9 @@ mean(r) - 1 = k3 - k1, exactly. If the engine samples from what it reports, mean
 and k1 >= 0. So one row tells a misreported law from a policy that is truly another one.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from grpo_clinic import noise
@@ -14,6 +17,8 @@ from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, tai
 
 _TAIL = 0.5
 """Nats of k1 from which a mean ratio below 1 may be the missing tail of its weights."""
+_DISTANCE: dict[str, Callable[[Any], Any]] = {"importance_ratio": np.log, "ess": lambda share: 1 - share}
+"""What grows as the two go apart, where that is not the quantity itself."""
 
 
 def _filled(ratio: Series | None) -> Series | None:
@@ -84,7 +89,7 @@ def _misreported(case: Case, rule: Rule) -> Fact | Missing:
         why = "masked, truncated or heavy-tailed" if far is None else "heavy-tailed at this distance"
         return fact.unless(True, f"; below 1 it may be {why}")
     alike = "; alike for all tokens: the engine leaves out a tail (top-p, top-k) that the trainer counts"
-    return fact._replace(text=fact.text + alike) if value < 0 else fact
+    return fact._replace(text=fact.text + alike) if value < 0 and fact.fires else fact
 
 
 @register_rule(
@@ -118,18 +123,13 @@ def _mismatch(case: Case, rule: Rule) -> Fact | None:
         series = _filled(series)
     if series is None or (rule.role == "ess" and series.value.max() > 1 + 1e-6):
         return None
-    if rule.role == "importance_ratio":
-        log, rows = strongest(np.log(series.value), float(np.log(rule.limit)))
-        value, score = float(np.exp(log)), abs(log) / np.log(rule.limit)
-    elif rule.role == "ess":
-        lost, rows = strongest(1 - series.value, 1 - rule.limit)
-        value, score = 1 - lost, rule.limit / max(1 - lost, 1e-9)
-    else:
-        apart, rows = strongest(series.value, rule.limit)
-        value, score = abs(apart), abs(apart) / rule.limit
+    far = _DISTANCE.get(rule.role, np.positive)
+    limit = float(far(rule.limit))
+    apart, rows = strongest(far(series.value), limit)
+    value = abs(median(series.value[rows]))
     text = f"'{series.key}': engine and trainer stand at {value:.3g} {rule.unit.partition(', or')[0]}"
     text = f"'{series.key}': the effective sample is {value:.0%} of the batch" if rule.role == "ess" else text
-    return Fact(min(score, 1e3), value, *where(series, rows), text)
+    return Fact(min(abs(apart) / limit, 1e3), value, *where(series, rows), text)
 
 
 @register_rule(
@@ -147,6 +147,6 @@ def _mismatch_grows(case: Case, rule: Rule) -> Fact:
     role, floor = ("engine_kl", 0.05) if case.rows.get("engine_kl", 0) >= rule.rows else ("engine_abs", 0.15)
     series, end = case.series(role), tail(case.series(role).value)
     first, last = median(np.abs(series.value[: series.value.size // 5])), median(np.abs(end))
-    text = f"'{series.key}' grew from {first:.3g} to {last:.3g}"
+    text = f"'{series.key}' went from {first:.3g} to {last:.3g}"
     ratio = last / max(first, 1e-12)
     return Fact(min(ratio / rule.limit, last / floor), ratio, where(series)[0], end.size, text)

@@ -7,16 +7,15 @@ import numpy as np
 from grpo_clinic import noise
 from grpo_clinic.readers.record import Floats, RewardScale, Series
 from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, where
-from grpo_clinic.rules.truth import TRUE_PART
+from grpo_clinic.rules.truth import TRUE_PART, true_parts
 from grpo_clinic.swings import Swings
 
 _FEWEST, _YOUNG = 8, 80
 """Rewards from which a fall is judged; and a standstill: cut off at fewer, healthy runs are called stalled."""
 _ALONE = 0.25
 """Share that is lost without the lowest of the last rewards, too: one row is no collapse."""
-_SLOW, _NEAR_TOP, _HIGH = 0.05, 0.85, 0.5
-"""Of the room above the first rewards: a gain that is too slow. Of the scale: where little is left to learn, and where
-a run has as a rule gained something."""
+_SLOW, _NEAR_TOP = 0.05, 0.85
+"""Of the room above the first rewards: a gain that is too slow. Of the scale: where little is left to learn."""
 _QUICK, _HINTED = 0.25, 1.25
 """Share of the first fifth that is the first few rewards, and errors from which they hint at a quick rise."""
 _ROUNDING = 1e-9
@@ -30,6 +29,13 @@ _CHOSEN = "limits chosen on simulated runs (experiments/grading/training.yaml)"
     of={
         "reward": {},
         "eval": {"needs": ("eval", "reward"), "source": f"{_CHOSEN}; the reward must fall with it"},
+        "alone": {
+            "needs": ("eval|parts", "reward"),
+            "verdict": "reward_hacking",
+            "rows": 6,
+            "errors": 4.0,
+            "proves": "half of what had been gained of what counts was lost, and the reward stayed up",
+        },
     },
     verdict="collapsed",
     needs=("reward",),
@@ -41,30 +47,31 @@ _CHOSEN = "limits chosen on simulated runs (experiments/grading/training.yaml)"
     source=_CHOSEN,
     proves="half of what had been gained was lost and stayed down",
 )
-def _fall(case: Case, rule: Rule) -> Fact | None:
-    """Where the training reward does not fall with a held-out result, that is no collapse."""
+def _fall(case: Case, rule: Rule) -> Fact | Missing | None:
+    """Of the reward; of held-out results with it; of them, or of a part that counts, alone."""
     reward, curve = case.curve.reward_series, case.curve
     if rule.role == "reward":
         fact = fall_of(reward, curve.scale.bottom, rule)
         swing = fact.fires and case.reward.size >= 24 and case.swings.score >= 1
         swing = swing and fact.window[0] >= case.swings.last_top
         return _unless_reweighted(case, fact.unless(swing, "; the reward swings, and this fall is its last swing's"))
-    if curve.eval is None or curve.reward_is_eval:
+    parts = [one for one in true_parts(case).values() if one.value.size >= 2 * _FEWEST] if rule.role == "alone" else []
+    held = next((one for one in (curve.eval, *parts) if one is not None and one.value.size >= rule.rows), None)
+    if held is None or curve.reward_is_eval:
         return None
-    scale = curve.scale if curve.scale.given else RewardScale.estimated(curve.eval.value)
-    fact = fall_of(curve.eval, scale.bottom, rule)
-    after = reward.value[reward.step >= fact.window[0]]
-    part = max(after.size // 5, 1)
-    with_it = after.size > 0 and after[-part:].mean() < after[:part].mean()
-    return fact._replace(text=f"'{curve.eval.key}' {fact.text}").unless(not with_it)
+    if case.reward.size < 10:
+        return Missing("reward", True, case.reward.size, 10)
+    scale = curve.scale if curve.scale.given else RewardScale.estimated(held.value)
+    fact = fall_of(held, scale.bottom, rule)
+    since = min(int(np.searchsorted(reward.step, fact.window[0])), case.reward.size - 10)
+    with_it = noise.gain_of(case.reward[since:]).falls
+    return fact._replace(text=f"'{held.key}' {fact.text}").unless(with_it == (rule.role == "alone"))
 
 
 def _unless_reweighted(case: Case, fact: Fact) -> Fact:
-    """The same; below the limit where the weights of the reward's parts fell, and the parts did not.
+    """The same; below the limit where most of the fall is made by the weights of the reward's parts.
 
-    Just before the onset and at the end the parts explain the reward. With the weights of before they make less than
-    half of the fall, and what they leave does not make it either. Added after the rules were scored on the second half
-    of the public runs.
+    Added after the rules were scored on the second half of the public runs.
     """
     parts = [one.at(case.curve.step) for one in case.curve.parts.values()] if fact.fires else []
     if not parts:
@@ -76,25 +83,24 @@ def _unless_reweighted(case: Case, fact: Fact) -> Fact:
     early, late = slice(max(before - size, 0), max(before, size)), slice(-size, None)
     if reward.size - max(before, size) < size:
         return fact
-    weights, rest = _weights(reward[early], table[early])
-    fall, by_parts = (float(one[early].mean() - one[late].mean()) for one in (reward, table @ weights))
-    lost = np.maximum(by_parts, rest - _weights(reward[late], table[late])[1])
-    if not lost < 0.5 * fall:
+    lost = _weights(reward[early], table[early]) - _weights(reward[late], table[late])
+    if not table[late].mean(axis=0) @ lost > 0.5 * (reward[early].mean() - reward[late].mean()):
         return fact
     fact = fact._replace(then="The weights of the reward's parts fell, the parts did not: judge the parts.")
     return fact.unless(True, "; its parts did not fall, their weights did")
 
 
-def _weights(reward: Floats, table: Floats) -> tuple[Floats, float]:
-    """Weights [k] of the parts [n, k] beside a straight line, and the mean of what they leave; NaN where they do not
-    explain the reward."""
+def _weights(reward: Floats, table: Floats) -> Floats:
+    """Weights [k] of the parts [n, k] beside a straight line; NaN where they do not explain the reward."""
+
+    def fitted(columns: Floats) -> tuple[Floats, float]:
+        found = np.asarray(np.linalg.lstsq(columns, reward, rcond=None)[0], float)
+        return found, float(np.sum((reward - columns @ found) ** 2))
+
     line = np.column_stack((np.ones(reward.size), np.linspace(-1, 1, reward.size)))
-    columns = np.column_stack((table, line))
-    found = np.linalg.lstsq(columns, reward, rcond=None)[0]
-    left = float(np.sum((reward - columns @ found) ** 2))
-    whole = float(np.sum((reward - line @ np.linalg.lstsq(line, reward, rcond=None)[0]) ** 2))
-    weights = np.asarray(found[: table.shape[1]], float)
-    return weights, float(np.mean(reward - table @ weights)) if left <= (1 - _EXPLAINED) * whole else np.nan
+    found, left = fitted(np.column_stack((table, line)))
+    explained = left <= (1 - _EXPLAINED) * fitted(line)[1]
+    return found[: table.shape[1]] if explained else np.full(table.shape[1], np.nan)
 
 
 def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
@@ -126,7 +132,7 @@ def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
         top = noise.running_means(drawn, width).max(axis=-1)
         return np.asarray(top - drawn[:, -end:].mean(axis=-1) >= share * size)
 
-    if best >= 1:
+    if best >= 1 and reward.size >= _FEWEST:
         p = noise.by_chance(reward, as_deep)
         best = noise.judged(best, p)
         text += f", setting in at step {onset:g}; p = {p:.2g} against white noise like its own"
@@ -169,35 +175,34 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
     """Or all but a twentieth of the room is left. A larger gain must not hide in the error."""
     curve, reward, part, gain = case.curve, case.reward, case.reward.size // 5, case.gain
     at, change, error = gain.best
-    start, low, high = float(reward[: gain.widths[at]].mean()), curve.scale.low, curve.scale.high
-    height, room = case.height(reward[-part:]), case.room
-    flat = np.ptp(reward) <= 1e-9 * max(abs(high), abs(low), 1e-300)
+    start, room = float(reward[: gain.widths[at]].mean()), case.room
     shares = [one for key, one in curve.parts.items() if TRUE_PART.search(key) and one.value.max() <= 1]
-    share = (low, high) == (0, 1) or any(np.array_equal(one.at(curve.step), reward) for one in shares)
+    share = (curve.scale.low, curve.scale.high) == (0, 1) or any(
+        np.array_equal(one.at(curve.step), reward) for one in shares
+    )
     bounds = curve.known_range or ((0.0, 1.0) if share else None)
-    reach = max(bounds[1] - start, 0.0) if bounds else 0.0
+    low, high = bounds or (curve.scale.low, curve.scale.high)
+    height = float(reward[-part:].mean() - low) / max(high - low, 1e-12)
+    flat = np.ptp(reward) <= 1e-9 * max(abs(high), abs(low), 1e-300)
+    reach = max(high - start, 0.0) if bounds else 0.0
     slow = min(_SLOW * reach / (change + error), 2.0) if gain.shows and reach else 0.0
     window = where(curve.reward_series)[0]
-    known = error > _ROUNDING * case.span
-    errors = change / error if known else math.copysign(math.inf, change) if change else 0.0
+    errors = change / error if error > _ROUNDING * case.span else math.copysign(math.inf, change) if change else 0.0
     if gain.falls:
         return Fact(0.0, errors, window, part, f"{change:+.2g} from the first to the last fifth: it went down")
-    by_itself = not curve.scale.given and (low, high) != (0, 1)
-    if height > _NEAR_TOP and not flat and not (by_itself and slow >= 1):
+    if height > _NEAR_TOP and not flat:
         return Fact(0.0, errors, window, part, f"it stands at {height:.0%} of the scale: little is left to learn")
     least, quick = case.least_gain * room, gain.widths <= _QUICK * gain.widths[0]
-    if not flat and not gain.shows:
-        first, its_error = gain.change[quick], gain.error[quick]
-        hinted = np.any(first > np.maximum(_HINTED * its_error, least))
-        if hinted or (height > _HIGH and np.any(first + its_error > least)):
-            return Missing("reward: the first few are too few to tell a quick rise from noise", True)
-        if change + error > least:
-            return Missing(f"reward: a gain of {case.least_gain:.0%} of the room would be lost in its noise", True)
+    first, its_error = gain.change[quick], gain.error[quick]
+    hinted = np.any(first > np.maximum(_HINTED * its_error, least)) or (
+        height > 0.5 and np.any(first + its_error > least)
+    )
+    if not flat and not gain.shows and (hinted or change + error > least):
+        return Missing(f"reward: a gain of {case.least_gain:.0%} of the room would be lost in its noise", True)
     score = 2.0 if flat else max(min(rule.limit * error / max(change, 1e-300), 2.0), slow)
     text = f"{change:+.2g} from the first {gain.start(at)} to the last fifth, error {error:.2g}; {room:.2g} was left"
     text = f"the reward is {reward[0]:g} throughout" if flat else text
     few = reward.size < _YOUNG and not flat
     note = f"no gain in {reward.size} rewards, which healthy runs may need as well" if few else ""
-    then = "What is left is small: take harder prompts, or stop here." if height > 0.75 and bounds else ""
-    then = "The learning rate is logged as 0: with it nothing is learned." if case.at_rate_zero else then
+    then = "The learning rate is logged as 0: with it nothing is learned." if case.at_rate_zero else ""
     return Fact(score, errors, window, part, text, then, note)

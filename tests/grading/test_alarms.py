@@ -10,6 +10,7 @@ from grpo_clinic.monitor import Monitor, spending
 
 from bandit_lab.app.progress import Progress
 from experiments.grading import alarms
+from experiments.shared.sick_runs.plant import load
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,7 @@ def test_false_alarms_of_whole_runs_are_rare_and_a_threshold_per_look_is_caught(
     assert alarms.false_alarms(curves)["without_patience"] <= 22
 
     def per_look(rate, look, held_out_look, reward, held_out):
-        return dict.fromkeys(("fall.reward", "fall.eval", "swings"), 1.96), 1.96
+        return dict.fromkeys(("fall.reward", "fall.eval", "fall.alone", "swings"), 1.96)
 
     monkeypatch.setattr(spending, "at_look", per_look)
     assert alarms.false_alarms(curves[:120])["without_patience"] > 13
@@ -59,16 +60,17 @@ REAL = Path(os.environ.get("BANDIT_LAB_LOGS", ""))
 @pytest.mark.nightly
 @pytest.mark.skipif(not os.environ.get("BANDIT_LAB_LOGS"), reason="BANDIT_LAB_LOGS does not name a folder with logs")
 def test_real_runs_without_a_failure_raise_few_alarms(capsys):
-    """Of the public runs in which `diagnose` finds no failure at their end, at most 5 % raised an alarm on the way."""
+    """Of the public runs in which nobody, `diagnose` neither, found a failure, at most 5 % raised an alarm."""
     from grpo_clinic.logs.gather import gather
     from grpo_clinic.logs.settings import DiagnosisSettings
     from grpo_clinic.report import report
     from grpo_clinic.rules import Case
 
     logs = gather(DiagnosisSettings(logs_index=str(REAL / "index.csv")))
-    judged, wrong = 0, []
+    about, judged, wrong = load("real_runs"), 0, []
     for log in logs:
-        if log.curve is None:
+        documented = (about["development"] | about["scoring"]).get(log.name)
+        if log.curve is None or documented in about["accepted"]:
             continue
         if not report(Case(log.curve, log.group_size, log.refresh_interval)).harms:
             judged += 1

@@ -134,7 +134,7 @@ class Report:
             )
         if self.outcome.what in ("too short", "not logged"):
             return "Log the reward at every step, and run longer: then more can be said."
-        found = "What was found did no harm that shows" if self.notes else "No rule asks for a change"
+        found = "What is noted asks for no change by itself" if self.notes else "No rule asks for a change"
         return f"{found}. That does not prove that all is well."
 
 

@@ -26,7 +26,7 @@ def diagnosed(tmp_path, *held_out, points=STEP.size, **columns):
     return {name for name in row["verdict"] if name not in row["notes"]}, row
 
 
-@pytest.mark.parametrize("key", ["true_reward", "gold_score", "rewards/correctness/mean"])
+@pytest.mark.parametrize("key", ["true_reward", "gold", "gold_score", "rewards/correctness/mean"])
 def test_a_proxy_that_leaves_what_it_stands_for(key, tmp_path):
     """The trained reward rises throughout; what it stands for follows, or falls from the middle on."""
     noise = 0.01 * np.random.default_rng(2).normal(size=(2, STEP.size))

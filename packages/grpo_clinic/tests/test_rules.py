@@ -457,6 +457,9 @@ def test_what_is_no_number_for_a_while_is_a_note_with_its_rows():
     (fact,) = said.fired
     assert (fact.window, fact.rows, said.harms, said.verdict) == ((30, 39), 10, (), ("diverging",))
     assert report(case(lost=[50.5, 50.6, 50.7])).outcome.what == "rose"
+    seldom = Series(np.arange(1.0, 400, 8), RISE[:50], "reward")  # seven empty cells of a CSV behind each
+    empty = np.setdiff1d(np.arange(1.0, 400), seldom.step)
+    assert not report(Case(replace(case().curve, reward_series=seldom, nonfinite_steps=empty))).fired
 
 
 def test_a_state_that_lasts_has_the_rows_of_all_of_it():

@@ -73,7 +73,7 @@ TABLE: tuple[Alias, ...] = (
     *_each("reward", NEMO, "reward", "filtered_reward"),
     *_each("reward", OPENRLHF, "reward", "return"),
     *_each("reward", OWN, "mean_reward", "reward_mean", "avg_reward", "average_reward", "rewards_mean", "reward_avg"),
-    *_each("reward", OWN, "reward mean", "mean reward"),
+    *_each("reward", OWN, "reward mean", "mean reward", "proxy_reward", "proxy"),
     *_each("reward", OWN, "train_reward", "train_reward_mean", "rewards", "total_reward", "reward/total"),
     *_each("reward", OWN, "score", "score_mean", "mean_score", "return_mean"),
     # held-out results
@@ -226,7 +226,7 @@ TABLE: tuple[Alias, ...] = (
     *_each("part", TRL, "rewards/*", until="2025-03", meaning="one reward function"),
     *_each("part", OWN, "accuracy", "answer_accuracy", "format_rate", "format_accuracy", "format_reward"),
     *_each("part", OWN, "answer_reward", "mean_answer_reward", "mean_format_reward", "ndcg_mean", "cold_bonus_mean"),
-    *_each("part", OWN, "gold_reward", "true_reward", "gold_score", "true_score", meaning="what a proxy stands for"),
+    *_each("part", OWN, "gold_reward", "true_reward", "gold_score", "true_score", "gold", meaning="of a proxy"),
     *_each("part", INSTRUCT, "objective/verifiable_correct_rate", meaning="share of right answers"),
     *_each("part", EASYR1, "reward/accuracy", "reward/format"),
     *_each("part", SKYRL, "reward/avg_pass@*"),

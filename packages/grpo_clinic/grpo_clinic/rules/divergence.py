@@ -39,6 +39,8 @@ def _no_number(case: Case, rule: Rule) -> Fact | None:
         then = "" if good.size or last < rows else "No gradient was a number: look at the loss and its precision."
     window = (float(lost[-max(last, 1)]), float(lost[-1]))
     text = f"the {rule.role} is not finite from step {window[0]:g} to the end ({last} rows)"
+    if rule.role == "reward" and last < least and lost.size > good.size:
+        return None  # cells are empty because it is logged seldom
     if last < least:
         text = f"the {rule.role} is not finite at {lost.size} steps, the first is {lost[0]:g}"
         longest, end = int(stretches.max()), int(np.cumsum(stretches)[stretches.argmax()])

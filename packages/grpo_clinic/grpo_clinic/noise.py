@@ -69,7 +69,7 @@ def running_means(values: Floats, width: int) -> Floats:
 
 
 def by_chance(values: Floats, exceeds: Callable[[Floats], np.ndarray]) -> float:
-    """p-value: how often noise alone does as much. exceeds: series [some, n] -> flags [some]; n >= 8.
+    """p-value: how often noise alone does as much. exceeds: series [some, n] -> flags [some]; n >= 6.
 
     A rise or fall that has only begun at an end is no noise: the ends are left out.
     """

@@ -11,7 +11,7 @@ _GOES_ON = 0.5
 
 class Swings:
     """The second deepest swing of a curve's running mean: `depth` [reward], `share` of its span, `z` errors, whether it
-    goes on in the second half, and the step of the last top."""
+    goes on in the second half, and the step of the last bottom."""
 
     def __init__(self, curve: Curve, share: float = 0.4, z: float = 5.5) -> None:
         reward = curve.reward - curve.reward[0]
@@ -24,8 +24,7 @@ class Swings:
             if (score := float(min(here[0] / share, here[1] / z))) > self.score:
                 self.score, self.depth, self.width, (self.share, self.z), means = score, depth, width, here, now
         bottoms, depths = _falls(means)
-        last = int(bottoms[depths >= self.depth].max(initial=0))
-        self.last_top = float(curve.step[min(last + int(means[last:].argmax()), curve.step.size - 1)])
+        self.last_bottom = float(curve.step[bottoms[depths >= self.depth].max(initial=0)])
         if self.score >= 1:
             self.score = noise.judged(self.score, noise.by_chance(curve.reward, self._alike))
         late = means[means.size // 2 :]

@@ -325,6 +325,11 @@ def test_a_part_that_never_moves_is_said_and_a_solved_task_may_be_certain():
     assert (solved.verdict, solved.harms) == (("policy_concentration",), ())
 
 
+def test_noise_does_as_much_as_swings_by_two_falls_as_deep():
+    once, twice = -1.0 * (abs(STEP - 30) < 9), -1.0 * (abs(abs(STEP - 60) - 30) < 9)
+    assert wave(0.8).swings._alike(np.stack((once, twice, 0.1 * twice))).tolist() == [False, True, False]
+
+
 def skewed(kind, points, seed):
     rng = np.random.default_rng([seed, points])
     return {

@@ -53,7 +53,7 @@ def _fall(case: Case, rule: Rule) -> Fact | Missing | None:
     if rule.role == "reward":
         fact = fall_of(reward, curve.scale.bottom, rule)
         swing = fact.fires and case.reward.size >= 24 and case.swings.score >= 1
-        swing = swing and fact.window[0] >= case.swings.last_top
+        swing = swing and fact.window[0] >= case.swings.last_bottom
         return _unless_reweighted(case, fact.unless(swing, "; the reward swings, and this fall is its last swing's"))
     parts = [one for one in true_parts(case).values() if one.value.size >= 2 * _FEWEST] if rule.role == "alone" else []
     held = next((one for one in (curve.eval, *parts) if one is not None and one.value.size >= rule.rows), None)
@@ -132,7 +132,7 @@ def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
         top = noise.running_means(drawn, width).max(axis=-1)
         return np.asarray(top - drawn[:, -end:].mean(axis=-1) >= share * size)
 
-    if best >= 1 and reward.size >= _FEWEST:
+    if best >= 1:
         p = noise.by_chance(reward, as_deep)
         best = noise.judged(best, p)
         text += f", setting in at step {onset:g}; p = {p:.2g} against white noise like its own"

@@ -2,30 +2,17 @@
 
 import re
 
-import numpy as np
-
 from grpo_clinic import noise
 from grpo_clinic.readers.record import Series
 from grpo_clinic.rules.base import Case, Fact, Rule, register_rule, tail, where
 
 TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])(em|gold|true)($|[_/])", re.IGNORECASE)
 """Keys of what counts."""
-_ALIKE = 0.995
-"""Correlation of a part that is the reward over again."""
-
-
-def _same(part: Series, case: Case) -> bool:
-    """Whether a part is the reward over again, on another scale at most."""
-    there = case.curve.reward_series.at(part.step)
-    finite = np.isfinite(there)
-    if finite.sum() < 3 or np.ptp(there[finite]) == 0 or np.ptp(part.value[finite]) == 0:
-        return False
-    return bool(np.corrcoef(there[finite], part.value[finite])[0, 1] > _ALIKE)
 
 
 def true_parts(case: Case) -> dict[str, Series]:
-    """The parts of the reward that count, by key, but for the reward over again."""
-    return {key: one for key, one in case.curve.parts.items() if TRUE_PART.search(key) and not _same(one, case)}
+    """The parts of the reward that count, by key."""
+    return {key: one for key, one in case.curve.parts.items() if TRUE_PART.search(key)}
 
 
 @register_rule(

@@ -166,7 +166,8 @@ def report(
     facts.sort(key=lambda one: (not one.score >= 1, [*ORDER, one.verdict].index(one.verdict), -one.score))
     short: dict[tuple[str, int], int] = {}
     for one in [one for one in missing if one.logged]:
-        short[one.what, one.count] = min(one.rows, short.get((one.what, one.count), one.rows))
+        key = " or ".join((one.what, *one.instead)), one.count
+        short[key] = min(one.rows, short.get(key, one.rows))
     unfit = [
         f"{what} ({count} values, a rule needs {rows})" if count else what for (what, count), rows in short.items()
     ]
@@ -180,7 +181,7 @@ def report(
         _notes(case, fired),
         (*([no_group] if no_group else ()), *traps, *_traps(case)),
         (*curve.notes, *_ages(curve)),
-        tuple(dict.fromkeys(part for one in missing if not one.logged for part in one.what.split(" or "))),
+        tuple(dict.fromkeys(part for one in missing if not one.logged for part in (one.what, *one.instead))),
         (*unfit, *[one.key for role, one in curve.series.items() if role not in used], *curve.unread),
         () if onset is None else tuple(timing.moves(curve, onset)),
         math.nan if onset is None else timing.known_to(curve, onset),
@@ -214,8 +215,7 @@ def _excuse(case: Case, name: str, own: str, harm: bool) -> str:
     if noise.rising(reward) and behind.mean() - before.mean() > 0.005 * case.span:
         return ", but the reward still rises"
     first, last = case.height(reward[:width]), case.height(reward[-width:])
-    known = case.curve.scale.given or last - first > 0.25 or (case.curve.scale.high == 1 and last > 0.95)
-    if name != "advantage_degeneracy" and last > 0.5 and known:
+    if name != "advantage_degeneracy" and last > 0.5 and case.sure_of_its_scale(first, last):
         return ", but the reward holds in the upper half of its scale"
     return ""
 
@@ -232,10 +232,12 @@ def _traps(case: Case) -> tuple[str, ...]:
         ),
         "the log does not tell whether a step is an optimiser step or a rollout cycle": curve.step_unit == "unknown",
     }
-    for one in curve.parts.values():
-        text = f"'{one.key}' stands at {one.value[0]:g} throughout: this part of the reward teaches nothing"
-        traps[text] = one.value.size >= 20 and not np.ptp(one.value)
-    return tuple(text for text, there in traps.items() if there)
+    still = [one for one in curve.parts.values() if one.value.size >= 20 and not np.ptp(one.value)]
+    teach = "throughout: this part of the reward teaches nothing"
+    return (
+        *[text for text, there in traps.items() if there],
+        *[f"'{one.key}' stands at {one.value[0]:g} {teach}" for one in still],
+    )
 
 
 def _ages(curve: Curve) -> tuple[str, ...]:

@@ -19,12 +19,12 @@ class Swings:
         self.score, means = -np.inf, reward
         for width in _widths(reward.size):
             now = np.convolve(reward, np.ones(width) / width, mode="valid")
-            span, depth = max(float(np.ptp(now)), third), float(np.sort([0.0, 0.0, *_falls(now)[1]])[-2])
+            bottoms, depths = _falls(now)
+            span, depth = max(float(np.ptp(now)), third), float(np.sort([0.0, 0.0, *depths])[-2])
             here = depth / max(span, 1e-300), depth / max(level * np.sqrt(2 / width), 1e-6 * span, 1e-300)
             if (score := float(min(here[0] / share, here[1] / z))) > self.score:
                 self.score, self.depth, self.width, (self.share, self.z), means = score, depth, width, here, now
-        bottoms, depths = _falls(means)
-        self.last_bottom = float(curve.step[bottoms[depths >= self.depth].max(initial=0)])
+                self.last_bottom = float(curve.step[bottoms[depths >= depth].max(initial=0)])
         if self.score >= 1:
             self.score = noise.judged(self.score, noise.by_chance(curve.reward, self._alike))
         late = means[means.size // 2 :]

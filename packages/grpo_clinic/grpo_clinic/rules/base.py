@@ -48,12 +48,16 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a rule says nothing of a log. `logged`: the column is there, unfit or with `count` values of `rows`."""
+    """Why a rule says nothing of a log. `logged`: the column is there, unfit or with `count` values of `rows`.
+
+    `instead`: what would do as well.
+    """
 
     what: str
     logged: bool = False
     count: int = 0
     rows: int = 0
+    instead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ class Case:
     def height(self, rewards: Floats) -> float:
         """Mean of these rewards, from the bottom of the scale: 1 at its top."""
         return float(rewards.mean() - self.curve.scale.low) / self.span
+
+    def sure_of_its_scale(self, start: float, end: float) -> bool:
+        """Whether the height `end` says something: of a scale that was given or climbed, or at the top of 0 to 1."""
+        return self.curve.scale.given or end - start > 0.25 or (self.curve.scale.high == 1 and end > 0.95)
 
     def series(self, role: str) -> Series:
         """A column that the rule needs: it is there."""
@@ -160,7 +168,8 @@ class Rule:
             roles = need.split("|")
             if (count := max([case.rows.get(role, 0) for role in roles])) < self.rows:
                 logged = count > 0 or bool({*roles} & {*case.curve.empty})
-                return Missing(need.replace("|", " or ").replace("_", " "), logged, count, self.rows)
+                what, *instead = [role.replace("_", " ") for role in roles]
+                return Missing(what, logged, count, self.rows, tuple(instead))
         answer = self.judge(case, self)
         if not isinstance(answer, Fact):
             return answer

@@ -6,7 +6,6 @@ and k1 >= 0. So one row tells a misreported law from a policy that is truly anot
 """
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, tai
 
 _TAIL = 0.5
 """Nats of k1 from which a mean ratio below 1 may be the missing tail of its weights."""
-_DISTANCE: dict[str, Callable[[Any], Any]] = {"importance_ratio": np.log, "ess": lambda share: 1 - share}
+_DISTANCE: dict[str, Callable[[Floats], Floats]] = {"importance_ratio": np.log, "ess": lambda share: 1 - share}
 """What grows as the two go apart, where that is not the quantity itself."""
 
 
@@ -124,7 +123,7 @@ def _mismatch(case: Case, rule: Rule) -> Fact | None:
     if series is None or (rule.role == "ess" and series.value.max() > 1 + 1e-6):
         return None
     far = _DISTANCE.get(rule.role, np.positive)
-    limit = float(far(rule.limit))
+    limit = float(far(np.array(rule.limit)))
     apart, rows = strongest(far(series.value), limit)
     value = abs(median(series.value[rows]))
     text = f"'{series.key}': engine and trainer stand at {value:.3g} {rule.unit.partition(', or')[0]}"

@@ -10,8 +10,8 @@ from grpo_clinic import noise
 from grpo_clinic.readers.record import Series
 from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, since
 
-_SOLVED, _TOP, _CLIMB, _SATURATED = 0.85, 0.95, 0.25, 0.6
-"""Share of the scale that is solved; near the top of 0/1 rewards; a climb; where silence may be that of success."""
+_SOLVED, _CLIMB, _SATURATED = 0.85, 0.25, 0.6
+"""Share of the scale that is solved; a climb; where silence may be that of success."""
 _READ = "Read ten answers and their rewards: all got the same. Look at the reward function and at the engine."
 
 
@@ -57,7 +57,7 @@ def _silent_groups(case: Case, rule: Rule) -> Fact | Missing:
     late = curve.step >= first
     start, height = case.height(reward[: max(reward.size // 10, 3)]), case.height(reward[late])
     climbed = height - start > _CLIMB
-    if height > _SOLVED and (curve.scale.given or climbed or (curve.scale.high == 1 and height > _TOP)):
+    if height > _SOLVED and case.sure_of_its_scale(start, height):
         if start > _SOLVED:
             fact = fact._replace(then="Take harder prompts: nearly every answer is right from the start.")
         else:

@@ -7,7 +7,7 @@ import numpy as np
 from grpo_clinic import noise
 from grpo_clinic.readers.record import Floats, RewardScale, Series
 from grpo_clinic.rules.base import Case, Fact, Missing, Rule, register_rule, where
-from grpo_clinic.rules.truth import TRUE_PART, true_parts
+from grpo_clinic.rules.truth import true_parts
 from grpo_clinic.swings import Swings
 
 _FEWEST, _YOUNG = 8, 80
@@ -55,7 +55,7 @@ def _fall(case: Case, rule: Rule) -> Fact | Missing | None:
         swing = fact.fires and case.reward.size >= 24 and case.swings.score >= 1
         swing = swing and fact.window[0] >= case.swings.last_bottom
         return _unless_reweighted(case, fact.unless(swing, "; the reward swings, and this fall is its last swing's"))
-    parts = [one for one in true_parts(case).values() if one.value.size >= 2 * _FEWEST] if rule.role == "alone" else []
+    parts = [one for one in true_parts(case) if one.value.size >= 2 * _FEWEST] if rule.role == "alone" else []
     held = next((one for one in (curve.eval, *parts) if one is not None and one.value.size >= rule.rows), None)
     if held is None or curve.reward_is_eval:
         return None
@@ -176,12 +176,10 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
     curve, reward, part, gain = case.curve, case.reward, case.reward.size // 5, case.gain
     at, change, error = gain.best
     start, room = float(reward[: gain.widths[at]].mean()), case.room
-    shares = [one for key, one in curve.parts.items() if TRUE_PART.search(key) and one.value.max() <= 1]
-    share = (curve.scale.low, curve.scale.high) == (0, 1) or any(
-        np.array_equal(one.at(curve.step), reward) for one in shares
-    )
+    scale, shares = (curve.scale.low, curve.scale.high), [one for one in true_parts(case) if one.value.max() <= 1]
+    share = scale == (0, 1) or any(np.array_equal(one.at(curve.step), reward) for one in shares)
     bounds = curve.known_range or ((0.0, 1.0) if share else None)
-    low, high = bounds or (curve.scale.low, curve.scale.high)
+    low, high = bounds or scale
     height = float(reward[-part:].mean() - low) / max(high - low, 1e-12)
     flat = np.ptp(reward) <= 1e-9 * max(abs(high), abs(low), 1e-300)
     reach = max(high - start, 0.0) if bounds else 0.0

@@ -6,13 +6,13 @@ from grpo_clinic import noise
 from grpo_clinic.readers.record import Series
 from grpo_clinic.rules.base import Case, Fact, Rule, register_rule, tail, where
 
-TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])(em|gold|true)($|[_/])", re.IGNORECASE)
+_TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])(em|gold|true)($|[_/])", re.IGNORECASE)
 """Keys of what counts."""
 
 
-def true_parts(case: Case) -> dict[str, Series]:
-    """The parts of the reward that count, by key."""
-    return {key: one for key, one in case.curve.parts.items() if TRUE_PART.search(key)}
+def true_parts(case: Case) -> list[Series]:
+    """The parts of the reward that count, by their keys."""
+    return [one for key, one in case.curve.parts.items() if _TRUE_PART.search(key)]
 
 
 @register_rule(
@@ -33,7 +33,7 @@ def _part_stays(case: Case, rule: Rule) -> Fact | None:
     if change <= 0:
         return None
     seen = []
-    for key, part in true_parts(case).items():
+    for part in true_parts(case):
         if part.value.size < rule.rows or part.value.min() < 0:
             continue
         own = noise.gain_of(part.value)
@@ -42,6 +42,6 @@ def _part_stays(case: Case, rule: Rule) -> Fact | None:
         share = max(gained, 0.0) / change
         enough = min(change / (0.2 * case.span), change / max(rule.errors * error / 2, 1e-300))
         score = min(enough, 0.5 * top / max(late, 1e-9), rule.limit / max(share, 1e-6))
-        text = f"'{key}' gained {gained:+.2g} and stands at {late:.3g}; the reward gained {change:+.2g}"
+        text = f"'{part.key}' gained {gained:+.2g} and stands at {late:.3g}; the reward gained {change:+.2g}"
         seen.append(Fact(score, share, where(part)[0], part.value.size // 5, text))
     return max(seen, key=lambda one: one.score, default=None)

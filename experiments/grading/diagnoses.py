@@ -38,7 +38,7 @@ from experiments.shared.sick_runs.simulate import Simulated, simulate_all
 
 SPLITS = ("training", "held_out")
 UNSTABLE = "dynamical_instability"
-NAMED = (*FAILURES, "plumbing", "sampler_mismatch", "misreported_probabilities")
+NAMED = (*FAILURES, "sampler_mismatch", "misreported_probabilities")
 """Verdicts that are scored; what became of a run is not, but for a fall."""
 _UNITS = {
     "reward_hacking": "fall of the true reward",

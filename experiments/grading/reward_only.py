@@ -15,8 +15,8 @@ import numpy as np
 from grpo_clinic.noise import noise_level
 from grpo_clinic.readers.record import Curve
 from grpo_clinic.report import FAILURES
-from grpo_clinic.rules import rules
-from grpo_clinic.rules.reward import Swings, fall_of
+from grpo_clinic.rules import Case, Fact, rules
+from grpo_clinic.rules.fall import fall_of
 from scipy.optimize import minimize
 from scipy.special import expit
 
@@ -45,8 +45,9 @@ def features(curve: Curve) -> np.ndarray:
     scores = [fall_of(curve.reward_series, 0.0, by_name["fall.reward"]).score, 0.0, 0.0, 0.0]
     if n >= _LONG:
         test, scale = oscillation_test(curve.step, curve.reward), curve.scale.high - curve.scale.low
-        waves = Swings(curve).score
-        scores[1:] = waves, wave_score(curve.reward, scale, test), growth_score(test)
+        swings = by_name["swings"](Case(curve))
+        swing = swings.score if isinstance(swings, Fact) else 0.0
+        scores[1:] = swing, wave_score(curve.reward, scale, test), growth_score(test)
     stability = [np.log(max(one, 1e-3)) for one in scores]
     shape = [np.log(n), start, end, middle, np.ptp(smooth), late[-tenth:].mean() - late[:tenth].mean()]
     shape += [half[0] / n if half.size else 1.0, np.log(noise + 1e-4), np.log(detrended.std() + 1e-4), rho]

@@ -60,9 +60,8 @@ def _judged(log: Log, curve: Curve, limits: Mapping[str, float] | None, recipe: 
     setup = recipe or trainers.recipe_in_log(trainers.settings_of_log(curve.source, curve.settings), curve.framework)
     size, interval = log.group_size or setup.group_size, log.refresh_interval or setup.interval
     traps = () if recipe is None else tuple(f"{trap.text} ({trap.source})" for trap in recipe.traps)
-    without = setup.without_baseline(size)
-    case = Case(curve, size, interval, setup.age_bound, setup.age_key)
-    return report(case, log.name, limits, traps=traps, no_group=without)
+    case = Case(curve, size, interval, setup.age_bound, setup.age_key, no_group=setup.without_baseline(size))
+    return report(case, log.name, limits, traps=traps)
 
 
 def fit(*paths: str | Path, **options: Any) -> list[Fitted]:

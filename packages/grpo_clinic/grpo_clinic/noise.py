@@ -57,11 +57,6 @@ def smoothed_over(points: int) -> int:
     return int(np.clip(points // 10, 3, 20))
 
 
-def error_of_mean(values: Floats) -> float:
-    """Standard error of the mean of values [n] that scatter as they do from one to the next; 0 of a single one."""
-    return float(np.sqrt(0.5 * np.mean(np.diff(values) ** 2) / values.size)) if values.size > 1 else 0.0
-
-
 def running_means(values: Floats, width: int) -> Floats:
     """Means over `width` points along the last axis [..., n - width + 1]."""
     total = np.cumsum(np.concatenate((np.zeros((*values.shape[:-1], 1)), values), axis=-1), axis=-1)
@@ -86,60 +81,31 @@ def judged(score: float, p: float) -> float:
 
 
 class Gain(NamedTuple):
-    """What the last fifth stands above a run's beginning, read off its first `widths` [k] values: `change` and `error`
-    [k]; the first is a fifth of the run."""
+    """What the last fifth of a run stands above its first tenth: `change`, with its `error`."""
 
-    widths: np.ndarray
-    change: Floats
-    error: Floats
+    change: float
+    error: float
 
     @property
     def shows(self) -> bool:
         """Whether there is a gain beyond doubt."""
-        return bool(np.any(self.change > CLEAR * self.error))
+        return self.change > CLEAR * self.error
 
     @property
     def falls(self) -> bool:
-        """Whether the last fifth is below the first one beyond doubt, and above no shorter beginning."""
-        return not self.shows and bool(self.change[0] < -CLEAR * self.error[0])
-
-    @property
-    def best(self) -> tuple[int, float, float]:
-        """(place, change, error) of the beginning that the end stands above most clearly, or of the first fifth."""
-        at = int(np.argmax(self.change / np.maximum(self.error, 1e-300))) if self.shows else 0
-        return at, float(self.change[at]), float(self.error[at])
-
-    def start(self, at: int) -> str:
-        """Which beginning that is, in words."""
-        return "fifth" if at == 0 else "reward" if self.widths[at] == 1 else f"{self.widths[at]} rewards"
+        """Whether there is a loss beyond doubt."""
+        return self.change < -CLEAR * self.error
 
 
 def gain_of(values: Floats) -> Gain:
-    """The gain of values [n], n >= 10, measured from where they start.
-
-    A quick rise is over long before a fifth of the run is. So the beginning is the first fifth, its half, and so on
-    down to the first value. The error is twice that of white noise, since rewards are more alike than that.
-    """
-    part = values.size // 5
+    """The gain of values [n], n >= 10. The error is twice that of white noise: rewards are more alike than that."""
+    tenth, part = values.size // 10, values.size // 5
     values = values - values[0]
     first, last = values[:part], values[-part:]
     noise = noise_level(values)
     if part >= 5:  # fewer values may lie close together by chance
         noise = min(noise, float(np.sqrt(0.5 * (first.var(ddof=1) + last.var(ddof=1)))))
-    widths = part >> np.arange(part.bit_length())
-    change = last.mean() - np.cumsum(first)[widths - 1] / widths
-    return Gain(widths, change, 2 * noise * np.sqrt(1 / widths + 1 / part))
-
-
-def rising(values: Floats) -> bool:
-    """Whether a straight line through the last half rises, by two errors; n >= 8."""
-    if values.size < 8:
-        return False
-    half = values[values.size // 2 :] - values[0]
-    x = np.linspace(-0.5, 0.5, half.size)
-    scatter = float(np.sum(x * x))
-    least = max(CLEAR * noise_level(values) / float(np.sqrt(scatter)), 1e-9 * float(np.ptp(half)))
-    return float(np.sum(x * half)) / scatter > least
+    return Gain(float(last.mean() - first[:tenth].mean()), 2 * noise * float(np.sqrt(1 / tenth + 1 / part)))
 
 
 def fallen(values: Floats) -> bool:

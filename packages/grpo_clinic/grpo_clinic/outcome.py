@@ -29,9 +29,9 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
     fired = {one.rule: one.text for one in facts if one.fires and not one.note}
     falls = [one.text for one in facts if one.fires and one.verdict == "collapsed"]
     if reward.size >= _FEWEST:
-        at, change, error = case.gain.best
+        change, error = case.gain
         p = 2 * NormalDist().cdf(-abs(change) / error) if error > 0 else float(change == 0)
-        gain_text = f"{change:+.3g} from the first {case.gain.start(at)} to the last fifth, error {error:.2g}"
+        gain_text = f"{change:+.3g} from the first tenth to the last fifth, error {error:.2g}"
     what: What
     if not reward.size:
         what, text = "not logged", "no reward is logged"
@@ -44,9 +44,9 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
     elif "swings" in fired:
         what, text = "swings", f"{gain_text}; {fired['swings']}"
     elif case.gain.shows:
-        tenth = max(reward.size // 10, 1)
-        level = reward[tenth - max(tenth // 3, 1) : tenth].mean() - reward[: case.gain.widths[at]].mean()
-        early = min(max(level / change, 0.0), 1.0)
+        twentieth, end = max(reward.size // 20, 1), reward[-(reward.size // 5) :].mean()
+        begin, then = reward[:twentieth].mean(), reward[twentieth : 2 * twentieth].mean()
+        early = min(max((then - begin) / max(end - begin, 1e-300), 0.0), 1.0)
         what, text = "rose", gain_text + (f"; {early:.0%} of it in the first tenth" if early > 0.5 else "")
     else:
         what, text = ("fell" if case.gain.falls else "flat"), gain_text

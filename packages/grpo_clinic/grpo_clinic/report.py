@@ -8,21 +8,16 @@ from typing import Any
 import numpy as np
 
 from grpo_clinic import noise, timing
+from grpo_clinic.control import not_in_order
 from grpo_clinic.law import stable_up_to
 from grpo_clinic.outcome import Outcome, outcome_of
 from grpo_clinic.readers.record import Curve
 from grpo_clinic.rules import Case, Fact, Missing, rules
-from grpo_clinic.rules.control import not_in_order
 
 FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "dynamical_instability")
 """The four failures of arXiv 2606.30789."""
-_MEANS = {
-    "policy_concentration": "the entropy is lost",
-    "advantage_degeneracy": "most groups are silent",
-    "clipped": "much is clipped",
-}
+_MEANS = ("policy_concentration", "advantage_degeneracy", "clipped", "truncated_answers")
 """No harm by themselves: a policy that has settled on the right answer is certain, too."""
-_NO_CAUSE = ("stalled", "truncated_answers")
 _OF_TRAINING = ("reward_hacking", "collapsed", "dynamical_instability", "advantage_degeneracy",
                 "policy_concentration")  # fmt: skip
 """What nothing at learning rate 0 can bring about."""
@@ -30,7 +25,6 @@ _OF_ENGINE = ("misreported_probabilities", "sampler_mismatch")
 _SAID_BY = {"fell": "collapsed", "flat": "stalled", "swings": "dynamical_instability", "ended": "diverging"}
 """Outcome -> the verdict whose fact says it."""
 _THEN = {
-    "plumbing": "Change no setting: something is wired wrongly. Read ten answers with their rewards and gradients.",
     "misreported_probabilities": (
         "Let the engine report the probabilities that it sampled from: same temperature, top-p and top-k on both sides."
     ),
@@ -61,7 +55,6 @@ class Report:
     `not_logged`: what rules needed and the log lacks. `not_judged`: what is there and too short or unfit, and columns
     that no rule looks at. `moved`: the series that left their range, the first one first; those up to step `until` did
     so before the reward fell, or with it. `control`: why a control run gives no all-clear; None: it is none.
-    `no_group`: why there is no group, or empty.
     """
 
     name: str
@@ -75,7 +68,6 @@ class Report:
     moved: tuple[timing.Move, ...] = ()
     until: float = math.nan
     control: tuple[str, ...] | None = None
-    no_group: str = ""
 
     @property
     def fired(self) -> tuple[Fact, ...]:
@@ -104,10 +96,6 @@ class Report:
         """The series that moved first, if it did by the time that the reward fell."""
         return self.moved[0] if self.moved and self.moved[0].step <= self.until else None
 
-    def _long_before(self, name: str) -> bool:
-        """Whether all that was found of it ended before half of the time to the fall."""
-        return all(one.window[1] < 0.5 * self.until for one in self.fired if one.verdict == name)
-
     @property
     def next(self) -> str:
         """What to do, in one sentence or two."""
@@ -115,23 +103,19 @@ class Report:
             wrong = "; ".join(self.control)
             return f"No all-clear from this control run: {wrong}." if wrong else "What a control run tests is in order."
         first = self.moved_first
-        by_engine = first is not None and first.role in timing.ENGINE
-        later = not by_engine and any(one.role in timing.ENGINE for one in self.moved)
+        by_engine = first and first.role in timing.ENGINE
         for name in self.harms:
-            if name in _OF_ENGINE and (later or self._long_before(name)):
+            windows = [one.window for one in self.fired if one.verdict == name]
+            elsewhere = all(begin > self.until or end < 0.5 * self.until for begin, end in windows)
+            if name in _OF_ENGINE and elsewhere and not by_engine:
                 continue
-            if first and by_engine and name in ("collapsed", "dynamical_instability"):
-                who = f"Look at the engine first: '{first.key}' moved no later than the reward."
-                return f"{who} No learning rate mends it."
+            if by_engine and name in ("collapsed", "dynamical_instability"):
+                return "Look at the engine first: it moved no later than the reward. No learning rate mends it."
             own = next((one.then for one in self.fired if one.verdict == name and one.then), "")
             return own or _THEN.get(name, f"Look at {name.replace('_', ' ')}.")
-        if self.no_group:
-            return f"Mend the recipe: {self.no_group}."
         if self.outcome.what == "fell":
-            own = next((one.then for one in self.facts if one.verdict == "collapsed" and one.then), "")
-            return (
-                own or "The reward went down, and no rule says why: read ten answers of the beginning and ten of now."
-            )
+            why = "The reward went down, and no rule says why: read ten answers of the beginning and ten of now."
+            return next((one.then for one in self.facts if one.verdict == "collapsed" and one.then), why)
         if self.outcome.what in ("too short", "not logged"):
             return "Log the reward at every step, and run longer: then more can be said."
         found = "What is noted asks for no change by itself" if self.notes else "No rule asks for a change"
@@ -144,7 +128,6 @@ def report(
     limits: Mapping[str, float] | None = None,
     errors: Mapping[str, float] | None = None,
     traps: tuple[str, ...] = (),
-    no_group: str = "",
 ) -> Report:
     """Put all rules to one run. limits, errors: of rules, by name, in place of theirs.
 
@@ -157,36 +140,31 @@ def report(
     facts = [one for one in answers if isinstance(one, Fact)]
     control = not_in_order(case)
     if any(one.verdict == "misreported_probabilities" and one.fires for one in facts):
-        why = "; of a law that is misreported this is no distance"
-        facts = [one.unless(one.verdict == "sampler_mismatch", why) for one in facts]
+        facts = [one.unless(one.verdict == "sampler_mismatch", "; misreported: this is no distance") for one in facts]
     if control is not None:
         facts = [one.unless(one.verdict in _OF_TRAINING) for one in facts]
     if control is not None or not case.reward.size or any(one.fires and one.verdict == "collapsed" for one in facts):
         facts = [one.unless(one.verdict == "stalled") for one in facts]
     facts.sort(key=lambda one: (not one.score >= 1, [*ORDER, one.verdict].index(one.verdict), -one.score))
-    short: dict[tuple[str, int], int] = {}
-    for one in [one for one in missing if one.logged]:
-        key = " or ".join((one.what, *one.instead)), one.count
-        short[key] = min(one.rows, short.get(key, one.rows))
+    short = {one.what: one for one in sorted(missing, key=lambda one: -one.rows) if one.logged}
     unfit = [
-        f"{what} ({count} values, a rule needs {rows})" if count else what for (what, count), rows in short.items()
+        f"{what} ({one.count} values, a rule needs {one.rows})" if one.count else what for what, one in short.items()
     ]
     fired = [one for one in facts if one.fires]
     onset = next((one.window[0] for one in fired if one.verdict in ("collapsed", "dynamical_instability")), None)
-    used = {role for rule in asked for role in rule.roles} | {"zero_std_frac", "reward_std", "lr"}
+    used = {role for rule in asked for role in rule.needs} | {"zero_std_frac", "reward_std", "lr", "engine_k1"}
     return Report(
         name,
         outcome_of(case, facts),
         tuple(facts),
         _notes(case, fired),
-        (*([no_group] if no_group else ()), *traps, *_traps(case)),
+        (*traps, *_traps(case)),
         (*curve.notes, *_ages(curve)),
-        tuple(dict.fromkeys(part for one in missing if not one.logged for part in (one.what, *one.instead))),
+        tuple(dict.fromkeys(one.what for one in missing if not one.logged)),
         (*unfit, *[one.key for role, one in curve.series.items() if role not in used], *curve.unread),
         () if onset is None else tuple(timing.moves(curve, onset)),
         math.nan if onset is None else timing.known_to(curve, onset),
         control,
-        no_group,
     )
 
 
@@ -195,84 +173,66 @@ def _notes(case: Case, fired: list[Fact]) -> dict[str, str]:
     own: dict[str, list[str]] = {}
     for one in fired:
         own.setdefault(one.verdict, []).append(one.note)
-    notes = {name: why[0] for name, why in own.items() if name not in _MEANS and all(why)}
-    harm = any(name not in _MEANS and name not in _NO_CAUSE and name not in notes for name in own)
+    notes = {name: why[0] for name, why in own.items() if all(why)}
+    harm = any(name not in (*notes, *_MEANS, "stalled") for name in own)
     harm = harm or any(one and noise.fallen(one.value) for one in (case.curve.reward_series, case.curve.eval))
     for name in [name for name in own if name in _MEANS]:
-        if why := _excuse(case, name, own[name][0], harm):
-            notes[name] = f"{_MEANS[name]}{why}"
+        why = notes.pop(name, "") or _no_harm(case, name)
+        notes |= {name: why} if why and not harm else {}
     return notes
 
 
-def _excuse(case: Case, name: str, own: str, harm: bool) -> str:
+def _no_harm(case: Case, name: str) -> str:
     """Why a means does no harm, "" where it may."""
     reward, width = case.reward, max(case.reward.size // 10, 3)
     if not reward.size:
-        return "; without a reward nobody can tell whether that is harm"
-    if harm or own:
-        return "" if harm else f", {own}"
+        return "without a reward nobody can tell whether that is harm"
     before, behind = np.array_split(reward[reward.size // 2 :], 2)
-    if noise.rising(reward) and behind.mean() - before.mean() > 0.005 * case.span:
-        return ", but the reward still rises"
+    if behind.size and behind.mean() - before.mean() > 2 * noise.noise_level(reward) * np.sqrt(2 / before.size):
+        return "the reward still rises"
     first, last = case.height(reward[:width]), case.height(reward[-width:])
     if name != "advantage_degeneracy" and last > 0.5 and case.sure_of_its_scale(first, last):
-        return ", but the reward holds in the upper half of its scale"
+        return "the reward holds in the upper half of its scale"
     return ""
 
 
 def _traps(case: Case) -> tuple[str, ...]:
     curve, interval = case.curve, case.refresh_interval or case.curve.settings.get("refresh_interval")
-    unclipped = "clip_frac" in curve.series and not np.any(curve.series["clip_frac"].value)
-    traps = {
-        "the clipped fraction is 0, as it must be where one update is made per batch: the ratio is always 1": (
-            unclipped and interval in (1, None)
-        ),
-        "TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0": (
-            "reward_std" in curve.series and curve.framework == "TRL"
-        ),
-        "the log does not tell whether a step is an optimiser step or a rollout cycle": curve.step_unit == "unknown",
-    }
-    still = [one for one in curve.parts.values() if one.value.size >= 20 and not np.ptp(one.value)]
-    teach = "throughout: this part of the reward teaches nothing"
-    return (
-        *[text for text, there in traps.items() if there],
-        *[f"'{one.key}' stands at {one.value[0]:g} {teach}" for one in still],
-    )
+    still = [key for key, one in curve.parts.items() if one.value.size >= 20 and not np.ptp(one.value)]
+    traps = [f"'{key}' is one number throughout: this part of the reward teaches nothing" for key in still]
+    clipped = curve.series.get("clip_frac")
+    if clipped is not None and not clipped.value.any() and interval in (1, None):
+        traps.append("the clipped fraction is 0, as it must be with one update per batch: the ratio is always 1")
+    if "reward_std" in curve.series and curve.framework == "TRL":
+        traps.append("TRL's reward_std is the mean within-group std up to v0.24 and the std of the batch from v1.0")
+    return tuple(traps)
 
 
 def _ages(curve: Curve) -> tuple[str, ...]:
     """What the logged ages do to the edge of stability, as plain numbers."""
-    age = curve.series.get("age")
     bounds = []
-    if age is not None:
-        mean = float(age.value.mean())
-        bounds.append(f"{stable_up_to(mean, mean)[0]:.3g} by the mean age, {mean:.3g}")
-    if (largest := curve.series.get("age_max")) is not None:
-        top = float(largest.value.max())
-        bounds.append(f"{stable_up_to(top, top)[1]:.3g} by the largest age, {top:.3g}")
+    for role, word, largest in (("age", "mean", 0), ("age_max", "largest", 1)):
+        if (ages := curve.series.get(role)) is not None:
+            age = float(ages.value.max() if largest else ages.value.mean())
+            bounds.append(f"{stable_up_to(age, age)[largest]:.3g} by the {word} age, {age:.3g}")
     edge = "learning rate times stiffness without momentum: stable up to"
     return (f"{edge} {', and '.join(bounds)} (2 with fresh answers)",) if bounds else ()
 
 
 def text(judged: Report, curve: Curve, whole: bool = False) -> str:
     """The first screen, at most eight lines; `whole`: every fact with its limit, and what was read."""
-    rewards = curve.counted or curve.reward.size
-    outcome, count = judged.outcome, f"{rewards or 'no'} reward{'s' if rewards != 1 else ''}"
+    outcome, count = judged.outcome, curve.counted or curve.reward.size
     what = "a control run, at learning rate 0" if judged.control is not None else outcome.what
-    warned = [judged.no_group] if judged.no_group and judged.harms else []
     facts = judged.fired
-    shown = facts if whole else list({one.verdict: one for one in reversed(facts)}.values())[::-1][: 3 - len(warned)]
+    shown = facts if whole else list({one.verdict: one for one in reversed(facts)}.values())[::-1][:3]
     said = _SAID_BY.get(outcome.what) in [one.verdict for one in shown] and judged.control is None
-    lines = [f"{judged.name}, {count}: {what}."]
+    lines = [f"{judged.name}, {count} reward{'s' * (count != 1)}: {what}."]
     lines[0] += "" if said else f" {outcome.text[:1].upper()}{outcome.text[1:]}."
     lines += [f"  {_fact_text(one, judged.notes, whole)}" for one in shown]
     if hidden := {one.verdict for one in facts} - {one.verdict for one in shown}:
         lines[-1] += f" ({len(hidden)} more: -v)"
     if first := judged.moved_first:
-        lines.append(
-            f"  Moved first, or with it: '{first.key}' at step {first.step:g}, {first.times:.3g} of its usual spreads."
-        )
-    lines += [f"Beware: {one}." for one in warned]
+        lines.append(f"  Moved first, or with it: '{first.key}' at step {first.step:g}, by {first.times:.3g} spreads.")
     lines.append(f"Next: {judged.next}")
     most, between = (None, "; ") if whole else (5, ", ")
     if whole:
@@ -281,7 +241,7 @@ def text(judged: Report, curve: Curve, whole: bool = False) -> str:
         more = f", and {len(names) - 5} more" if most and len(names) > most else ""
         lines += [f"{title}: {between.join(names[:most])}{more}."] if names else []
     if whole:
-        lines += [f"Beware: {one}." for one in judged.traps if one not in warned]
+        lines += [f"Beware: {one}." for one in judged.traps]
         lines += [f"Note: {one}." for one in judged.remarks]
         lines.append(f"Read: {'; '.join(curve.recognised)}.")
     return "\n".join(lines)

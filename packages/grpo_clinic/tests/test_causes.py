@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from told import rows as rows_of
 
-STEP = np.arange(90)
+STEP = np.arange(110)
 RISING = 0.2 + 0.5 * (1 - np.exp(-STEP / 10))
 YOUNG = 60
 FLAT = 0.3 + 0.02 * np.random.default_rng(0).normal(size=STEP.size)
@@ -60,13 +60,6 @@ def test_a_held_out_result_that_is_lost_with_the_reward_is_a_collapse(tmp_path):
     assert "collapsed" not in diagnosed(tmp_path, ("eval_reward", fall), reward=RISING + 0.001 * STEP)[0]
 
 
-def test_an_exploding_entropy_is_a_note_while_the_reward_rises(tmp_path):
-    entropy = np.where(STEP < 70, 0.2, 3.0)
-    named, row = diagnosed(tmp_path, reward=0.2 + 0.007 * STEP, entropy=entropy)
-    assert (named, [*row["notes"]]) == (set(), ["diverging"])
-    assert "diverging" in diagnosed(tmp_path, reward=0.5 - 0.004 * STEP, entropy=entropy)[0]
-
-
 def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
     """A control run that stays level is no standstill, and is told that its plumbing is in order, at the top of its
     scale, too. A rise gives no all-clear; a long log rounds its rate."""
@@ -74,12 +67,10 @@ def test_nothing_may_fall_at_learning_rate_zero(tmp_path):
     for points, level in ((20, FLAT), (40, FLAT), (20, 0.65 + FLAT)):
         _, row = diagnosed(tmp_path, points=points, reward=level, learning_rate=rate)
         assert row["verdict"] == []
-        assert row["next"].startswith("No all-clear from this control run: not logged")
+        assert row["next"].startswith("No all-clear from this control run: not logged on every row")
     assert diagnosed(tmp_path, reward=FLAT, learning_rate=rate)[0] == {"stalled"}
     named, row = diagnosed(tmp_path, points=20, reward=RISING, learning_rate=rate)
     assert named == set()
-    assert row["next"].startswith("No all-clear from this control run: the reward rose")
+    assert row["next"].startswith("No all-clear from this control run: 'reward' lies at")
     _, row = diagnosed(tmp_path, reward=np.where(STEP < 5, 0.6, 0.02), learning_rate=rate)
-    assert row["verdict"][0] == "plumbing"
-    assert "Mend the engine, the weights that it is given, or the checker" in row["next"]
-    assert "plumbing" not in diagnosed(tmp_path, reward=RISING, learning_rate=rate + 1e-6)[0]
+    assert "nothing is unlearned: look at the engine" in row["next"]

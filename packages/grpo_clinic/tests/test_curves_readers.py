@@ -268,8 +268,10 @@ def test_a_comma_may_be_the_decimal_point_where_it_is_not_the_delimiter(tmp_path
     np.testing.assert_allclose(one(tmp_path / "x.csv").reward, np.arange(1, 30) / 100)
 
 
-@pytest.mark.parametrize(("top", "limits"), [(1.0, (0.0, 1.0)), (1.01, None)])
-def test_a_share_by_its_name_has_a_known_range(tmp_path, top, limits):
-    (tmp_path / "log.csv").write_text("step,accuracy\n" + "".join(f"{n},{top * n / 9:.4f}\n" for n in range(10)))
-    (curve,) = read(tmp_path / "log.csv", reward_key="accuracy")
-    assert curve.known_range == limits
+@pytest.mark.parametrize(("keys", "top", "high"), [(("accuracy",), 0.1, 1.0), (("reward", "rewards/ndcg"), 0.1, 1.0),
+                                                   (("accuracy",), 1.01, 1.01), (("reward",), 0.1, 0.1)])  # fmt: skip
+def test_a_share_by_its_name_or_that_of_a_part_that_is_the_reward_reaches_to_1(tmp_path, keys, top, high):
+    rows = [",".join([str(n), *[f"{top * n / 9:.4f}"] * len(keys)]) for n in range(10)]
+    (tmp_path / "log.csv").write_text("\n".join([f"step,{','.join(keys)}", *rows]))
+    (curve,) = read(tmp_path / "log.csv", reward_key=keys[0])
+    assert (curve.scale.low, curve.scale.high) == (0.0, high)

@@ -11,10 +11,10 @@ from statistics import NormalDist
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from grpo_clinic import swings
 from grpo_clinic.monitor import Monitor, spending
 from grpo_clinic.monitor.history import History
 from grpo_clinic.readers.median import median
+from grpo_clinic.rules import swings
 from scipy.signal import lfilter
 
 
@@ -165,7 +165,7 @@ def test_falls_that_were_made_good_are_those_of_the_definition():
     rng = np.random.default_rng(6)
     for curve in np.round(rng.normal(size=(300, 120)).cumsum(axis=1), 1):
         for depth in np.ptp(curve) * rng.uniform(0.03, 1, 8):
-            assert swings._falls(curve, depth)[0].size == falls_made_good(curve, depth)
+            assert swings._falls(curve, depth).size == falls_made_good(curve, depth)
 
 
 @pytest.mark.parametrize("odd", [None, np.nan, np.inf, -np.inf])

@@ -17,7 +17,7 @@ from grpo_clinic.readers import Curve, RewardScale, Series, read
 from grpo_clinic.report import ORDER, report, text
 from grpo_clinic.rules import RULES, Case, Fact, Missing, register_rule, rules
 from grpo_clinic.rules.base import NEEDS
-from grpo_clinic.rules.reward import fall_of
+from grpo_clinic.rules.fall import fall_of
 from grpo_clinic.timing import moves
 from scipy import linalg
 
@@ -61,10 +61,6 @@ def wave(share):
     return case(0.5 + 0.5 * height * np.sign(np.sin(2 * np.pi * STEP / 40)) + 0.0005 * NOISE)
 
 
-def grown(role, times):
-    return case(**{role: np.where(STEP > 88, times, 1.0)})
-
-
 def gain_part(share):
     whole = 0.1 + 0.4 * LATE
     return case(whole + 0.001 * NOISE, parts={"accuracy": 0.1 + 0.4 * share * LATE + 0.02 * (-1) ** STEP})
@@ -75,14 +71,6 @@ def identity(ratio, k1=0.02):
     return case(engine_k1=np.full(N, k1), engine_kl=np.full(N, k1 + ratio - 1))
 
 
-def gap(errors):
-    """A run at learning rate 0 whose reward falls by so many of its errors."""
-    rest = 0.02 * np.random.default_rng(3).normal(size=N)
-    gain = noise.gain_of(rest)
-    slope = -(errors * gain.error[0] + gain.change[0]) * (STEP > 50)
-    return case(0.5 + rest + slope, lr=np.zeros(N))
-
-
 AWAY = {
     "fall.reward": drop,
     "fall.eval": lambda x: case(np.where(LATE, 0.3, 0.7) + 0.001 * NOISE,
@@ -91,36 +79,33 @@ AWAY = {
     "swings": wave,
     "no_number.reward": lambda x: case(lost=np.arange(101.0, 101 + int(np.ceil(x - 1e-9)) if x > 3 else 103)),
     "no_number.gradient": lambda x: case(gone=np.arange(100.0, 100 + (3 if x >= 3 else 2))),
-    "explodes.grad_norm": lambda x: grown("grad_norm", x),
-    "explodes.kl": lambda x: grown("kl", x),
-    "explodes.entropy": lambda x: case(0.5 - 0.001 * STEP, entropy=np.where(STEP > 88, x, 1.0)),
-    "kl_spike": lambda x: case(kl=np.where(STEP == 60, x, 0.01)),
-    "kl_below_zero": lambda x: case(LEVEL, kl=np.where(LATE, -x, 0.0)),
+    "grows.kl": lambda x: case(kl=np.where(STEP > 88, x, 1.0)),
+    "grows.spike": lambda x: case(kl=np.where(STEP == 60, x, 1.0)),
+    "grows.engine_kl": lambda x: case(engine_kl=np.where(LATE, 0.01 * x, 0.01)),
+    "grows.engine_abs": lambda x: case(engine_abs=np.where(LATE, 0.02 * x, 0.02)),
     "silent_groups": lambda x: case(LEVEL, zero_std_frac=np.full(N, x)),
-    "clip_fraction": lambda x: case(clip_frac=np.full(N, x)),
-    "truncated": lambda x: case(truncation=np.full(N, min(x, 0.999))),
+    "level.clip_frac": lambda x: case(clip_frac=np.full(N, x)),
+    "level.truncation": lambda x: case(truncation=np.full(N, min(x, 0.999))),
     "misreported": lambda x: identity(1 + x),
-    "mismatch.engine_kl": lambda x: case(engine_kl=np.full(N, x)),
-    "mismatch.engine_abs": lambda x: case(engine_abs=np.full(N, x)),
-    "mismatch.importance_ratio": lambda x: case(importance_ratio=np.full(N, x)),
-    "mismatch_grows": lambda x: case(engine_kl=np.where(LATE, 0.01 * x, 0.01)),
-    "beyond_bound": lambda x: case(age_max=np.full(N, 4 * x), age_bound=4.0),
-    "falls_at_rate_zero": gap,
+    "level.engine_kl": lambda x: case(engine_kl=np.full(N, x)),
+    "level.engine_abs": lambda x: case(engine_abs=np.full(N, x)),
+    "level.importance_ratio": lambda x: case(importance_ratio=np.full(N, x)),
+    "beyond_bound.age": lambda x: case(age=np.full(N, 4 * x), age_bound=4.0),
+    "beyond_bound.age_max": lambda x: case(age_max=np.full(N, 4 * x), age_bound=4.0),
 }  # fmt: skip
 """Rule -> a run with this value, which the rule finds above its limit."""
 BELOW = {
     "entropy_lost": lambda x: case(entropy=np.where(LATE, x, 1.0)),
-    "mismatch.ess": lambda x: case(ess=np.full(N, x)),
+    "level.ess": lambda x: case(ess=np.full(N, x)),
     "part_stays": gain_part,
 }
 """The same, found below it."""
 LIMITS = {
-    "truncated": 0.9, "clip_fraction": 0.4, "beyond_bound": 1, "falls_at_rate_zero": 2, "no_number.reward": 3,
-    "no_number.gradient": 3, "kl_spike": 50, "entropy_lost": 0.15, "misreported": 0.05, "mismatch.engine_kl": 0.1,
-    "mismatch.engine_abs": 0.3, "mismatch.importance_ratio": 2, "mismatch.ess": 0.3, "mismatch_grows": 10,
-    "silent_groups": 0.7, "part_stays": 0.1, "fall.reward": 0.5, "fall.eval": 0.5, "fall.alone": 0.5,
-    "swings": 0.4,
-    "explodes.grad_norm": 10, "explodes.kl": 10, "explodes.entropy": 4, "kl_below_zero": 0.3,
+    "level.truncation": 0.9, "level.clip_frac": 0.4, "beyond_bound.age": 1, "beyond_bound.age_max": 1,
+    "no_number.reward": 3, "no_number.gradient": 3, "entropy_lost": 0.15, "misreported": 0.05, "level.engine_kl": 0.1,
+    "level.engine_abs": 0.3, "level.importance_ratio": 2, "level.ess": 0.3, "grows.engine_kl": 10,
+    "grows.engine_abs": 10, "grows.kl": 10, "grows.spike": 300, "silent_groups": 0.7,
+    "part_stays": 0.1, "fall.reward": 0.5, "fall.eval": 0.5, "fall.alone": 0.5, "swings": 0.4,
 }  # fmt: skip
 """Written here once more: a limit that is another fails beside values of this one."""
 OTHERWISE = {"standstill"}
@@ -173,7 +158,7 @@ def test_the_error_of_a_fall_is_that_of_two_means():
     fact = fall_of(series(reward), 0.0, OF["fall.reward"])
     lost = np.convolve(reward, np.full(10, 0.1), "valid").max() - reward[-fact.rows :].mean()
     errors = lost / (noise.noise_level(reward) * np.sqrt(1 / 10 + 1 / fact.rows))
-    assert f"({errors:.1f} standard errors)" in fact.text
+    assert f"({errors:.1f} errors)" in fact.text
 
 
 def test_a_schedule_of_the_rewards_own_weights_is_no_collapse():
@@ -254,8 +239,7 @@ def test_the_rows_that_are_named_are_those_that_decide():
 def test_an_event_of_three_rows_is_a_mismatch():
     for rows, there in ((3, True), (2, False)):
         assert (
-            OF["mismatch.engine_kl"](case(engine_kl=np.where((STEP > 50) & (50 + rows >= STEP), 0.3, 0.01))).fires
-            is there
+            OF["level.engine_kl"](case(engine_kl=np.where((STEP > 50) & (50 + rows >= STEP), 0.3, 0.01))).fires is there
         )
 
 
@@ -319,15 +303,10 @@ def test_a_gain_or_loss_is_claimed_as_rarely_as_is_said(points):
 
 def test_a_part_that_never_moves_is_said_and_a_solved_task_may_be_certain():
     still = {"accuracy": np.full(N, 0.2), "format": RISE}
-    assert "'accuracy' stands at 0.2 throughout" in " ".join(report(case(RISE, parts=still)).traps)
+    assert "'accuracy' is one number throughout" in " ".join(report(case(RISE, parts=still)).traps)
     curve = case(np.full(N, 0.98) + 0.001 * NOISE, entropy=np.where(LATE, 0.01, 1.0)).curve
     solved = report(Case(replace(curve, scale=RewardScale(0.0, 1.0, False))))
     assert (solved.verdict, solved.harms) == (("policy_concentration",), ())
-
-
-def test_noise_does_as_much_as_swings_by_two_falls_as_deep():
-    once, twice = -1.0 * (abs(STEP - 30) < 9), -1.0 * (abs(abs(STEP - 60) - 30) < 9)
-    assert wave(0.8).swings._alike(np.stack((once, twice, 0.1 * twice))).tolist() == [False, True, False]
 
 
 def skewed(kind, points, seed):
@@ -388,10 +367,9 @@ def test_no_all_clear_without_all_that_the_recipe_names():
         "engine_k1": np.full(20, -0.04), "ess": np.full(20, 0.5),
     }.items():  # fmt: skip
         assert "in order" not in report(case(LEVEL[:20], **columns | {name: values})).next, name
-    silent = columns | {"grad_norm": 1.0 - some, "zero_std_frac": 1.0 * some}
-    assert "in order" in report(case(LEVEL[:20], **silent)).next
     assert "not finite" in report(case(LEVEL[:20], gone=[20.0], **columns)).next
-    assert "the reward rose" in report(case(0.02 * STEP[:20], **columns)).next
+    for moves_by in (0.02, -0.02):
+        assert "'reward' lies at" in report(case(0.5 + moves_by * STEP[:20], **columns)).next
     assert report(case(np.tile(LEVEL, 2)[:41], lr=np.zeros(41))).control is None
     assert "logged as 0" in report(case(LEVEL, lr=np.zeros(N))).next
     for held in ({"held": np.linspace(0.5, 0.2, 10)}, {"parts": {"accuracy": np.linspace(0.5, 0.2, 20)}}):
@@ -455,16 +433,12 @@ def test_rewards_that_are_mostly_zero_do_not_rise():
     assert outcomes.count("flat") == 40
 
 
-def test_what_is_no_number_for_a_while_is_a_note_with_its_rows():
-    norm = case(grad_norm=np.ones(N), gone=np.arange(30.0, 40)).curve
-    norm = replace(norm, series={"grad_norm": Series(np.delete(STEP, slice(29, 39)), np.ones(N - 10), "norm")})
-    said = report(Case(norm))
-    (fact,) = said.fired
-    assert (fact.window, fact.rows, said.harms, said.verdict) == ((30, 39), 10, (), ("diverging",))
-    assert report(case(lost=[50.5, 50.6, 50.7])).outcome.what == "rose"
-    seldom = Series(np.arange(1.0, 400, 8), RISE[:50], "reward")  # seven empty cells of a CSV behind each
+def test_what_was_no_number_for_a_while_is_no_failure():
+    """The rows behind the last number count: of one that is logged seldom, no empty cell of a CSV."""
+    seldom = Series(np.arange(1.0, 400, 8), RISE[:50], "reward")  # seven empty cells behind each
     empty = np.setdiff1d(np.arange(1.0, 400), seldom.step)
     assert not report(Case(replace(case().curve, reward_series=seldom, nonfinite_steps=empty))).fired
+    assert report(case(lost=[50.5, 50.6, 50.7])).outcome.what == "rose"
 
 
 def test_a_state_that_lasts_has_the_rows_of_all_of_it():

@@ -10,10 +10,10 @@ STEP = np.arange(60)
 LEVEL = 0.3 + 0.02 * np.random.default_rng(0).normal(size=STEP.size)
 FAILURES = {
     "diverging": {"kl": np.where(STEP == 45, 80.0, 0.1)},
-    "truncated_answers": {"completions/clipped_ratio": np.ones(STEP.size)},
     "sampler_mismatch": {"sampling/sampling_logp_difference/mean": np.full(STEP.size, 0.8)},
 }
 NOTES = {
+    "truncated_answers": {"completions/clipped_ratio": np.ones(STEP.size)},
     "policy_concentration": {"entropy": np.where(STEP < 30, 1.0, 0.01)},
     "advantage_degeneracy": {"frac_reward_zero_std": np.full(STEP.size, 0.95)},
     "clipped": {"entropy": np.ones(STEP.size), "clip_ratio": np.full(STEP.size, 0.6)},

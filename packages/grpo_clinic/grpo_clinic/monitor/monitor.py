@@ -127,7 +127,7 @@ class Monitor:
             self._look_up(new)
         for role, key in self._keys.items():
             value = scalars.parse(metrics[key]) if key in metrics else None
-            if value is None:
+            if value is None or (role == "importance_ratio" and value == 0):  # a ratio of 0 is none
                 continue
             there = math.isfinite(value)
             if role == "reward":

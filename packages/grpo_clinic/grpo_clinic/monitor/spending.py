@@ -31,7 +31,6 @@ HOLD = {
     "diverging": 0.02,
     "sampler_mismatch": 0.1,
     "truncated_answers": 0.1,
-    "plumbing": 0.1,
     "policy_concentration": 0.25,
     "advantage_degeneracy": 0.1,
     "stalled": 0.0,
@@ -42,7 +41,7 @@ HOLD = {
 """Share of the run for which a level has to hold on."""
 LONE = 2
 """Rows of the last tenth that may lie anywhere without a run's being collapsed: one step of a dead reward server."""
-PROVEN = ("plumbing", "misreported_probabilities", "sampler_mismatch", "truncated_answers", "diverging",
+PROVEN = ("misreported_probabilities", "sampler_mismatch", "truncated_answers", "diverging",
           "advantage_degeneracy")  # fmt: skip
 """What is told from levels, so that the first rows may prove it."""
 STALLED = 0.12

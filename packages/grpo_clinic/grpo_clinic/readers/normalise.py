@@ -52,11 +52,11 @@ def curve(name: str, source: str, parsed: Parsed, table: LogTable, options: Read
         held = view.results(view.held_out, reward_key, options.eval_key)
     used = {reward_key, view.step_key, *parts, *(one.key for one in others.values()), *([held.key] if held else [])}
     unread = view.unread(used)
-    given = options.reward_scale
+    given, copies = options.reward_scale, [key for key, one in parts.items() if np.array_equal(one.value, series.value)]
     return Curve(
         **_about(name, source, parsed, view, text),
         reward_series=series,
-        scale=RewardScale.estimated(series.value)
+        scale=RewardScale.estimated(series.value, reward_key, *copies)
         if given is None
         else RewardScale(float(given[0]), float(given[1]), True),
         series=others,

@@ -47,7 +47,7 @@ class Series:
         return np.where(self.step[place] == step, self.value[place], np.nan)
 
 
-_SHARE = re.compile(r"accuracy|pass@|(correct|success|solve|pass)[_/ ]?rate")
+_SHARE = re.compile(r"accuracy|ndcg|pass@|(correct|success|solve|pass)[_/ ]?rate", re.IGNORECASE)
 """Keys of rewards that are shares, of answers or of tests, and cannot leave 0 to 1."""
 _FAR = 1000
 """Rewards that lie further above zero than this many times their range do not have zero as their lower bound."""
@@ -62,10 +62,12 @@ class RewardScale:
     given: bool
 
     @classmethod
-    def estimated(cls, reward: Floats) -> "RewardScale":
-        """From the rewards [n]: 0 to 1 if all lie there and one is above 0.2, else what they span."""
+    def estimated(cls, reward: Floats, *keys: str) -> "RewardScale":
+        """From the rewards [n]: 0 to 1 if all lie there and one is above 0.2, or a key is that of a share; else what
+        they span."""
         low, high = float(reward.min()), float(reward.max())
-        return cls(0.0, 1.0, False) if low >= 0 and high <= 1 and high > 0.2 else cls(low, high, False)
+        share = high > 0.2 or any(_SHARE.search(key) for key in keys)
+        return cls(0.0, 1.0, False) if low >= 0 and high <= 1 and share else cls(low, high, False)
 
     @property
     def bottom(self) -> float:
@@ -134,14 +136,6 @@ class Curve:
     def log_every(self) -> float:
         """Median distance of two logged rewards [steps]; 1 for a single point."""
         return float(np.median(np.diff(self.step))) if self.step.size > 1 else 1.0
-
-    @property
-    def known_range(self) -> tuple[float, float] | None:
-        """Lowest and highest reward possible: given, or that of a share by the name of its key; None if not known."""
-        if self.scale.given:
-            return self.scale.low, self.scale.high
-        share = _SHARE.search(self.reward_series.key.lower()) is not None
-        return (0.0, 1.0) if share and self.reward.min() >= 0 and self.reward.max() <= 1 else None
 
     def column(self, name: str) -> Floats | None:
         """A named column [n] on the reward's steps, NaN where it was not logged; None if the log lacks it.

@@ -183,7 +183,8 @@ class View:
         """A named column on its own steps, from the rows of the filter or, if it is not logged there, training rows."""
         with_step = np.isfinite(self.step)
         for key, _ in self.candidates(role):
-            for rows in (self.pool & with_step, ~self.held_out & with_step):
+            filled = self.table.column(key) != 0 if role == "importance_ratio" else with_step  # a ratio of 0 is none
+            for rows in (self.pool & with_step & filled, ~self.held_out & with_step & filled):
                 if self.table.logged(key, rows):
                     return self._with_other_half(self.series(key, rows, largest=role == "age_max"), rows)
         return None

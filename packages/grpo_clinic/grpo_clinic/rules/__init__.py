@@ -1,6 +1,11 @@
-"""Rules by family: each says what it needs, its limit in its unit, its formula, its source, and what it proves."""
+"""Rules, one a file: what it needs, its limit in its unit, its formula, its source, and what it proves."""
 
-from grpo_clinic.rules import answers, control, divergence, engine, groups, reward, truth
+from importlib import import_module
+from pkgutil import iter_modules
+
 from grpo_clinic.rules.base import RULES, Case, Fact, Missing, Rule, register_rule, rules
+
+for _file in iter_modules(__path__):
+    import_module(f"{__name__}.{_file.name}")
 
 __all__ = ["RULES", "Case", "Fact", "Missing", "Rule", "register_rule", "rules"]

@@ -1,6 +1,7 @@
 """A rule: what it needs of a log, what it computes, its limit in its unit. The registry holds ours and plug-ins."""
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,11 +11,14 @@ import numpy as np
 
 from grpo_clinic import _checks, noise
 from grpo_clinic._registry import Registry
+from grpo_clinic.readers.median import median
 from grpo_clinic.readers.record import COLUMNS, Curve, Floats, Series
-from grpo_clinic.swings import Swings
 
 NEEDS = ("reward", "eval", "parts", *COLUMNS)
 """What a rule may need: a column by its role, the reward, held-out results, parts of the reward."""
+CHOSEN = "limits chosen on simulated runs (experiments/grading/training.yaml)"
+_TRUE_PART = re.compile(r"accura|correct|ndcg|pass@|exact|(^|[_/])(em|gold|true)($|[_/])", re.IGNORECASE)
+"""Keys of what counts."""
 
 
 class Fact(NamedTuple):
@@ -48,16 +52,12 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True)
 class Missing:
-    """Why a rule says nothing of a log. `logged`: the column is there, unfit or with `count` values of `rows`.
-
-    `instead`: what would do as well.
-    """
+    """Why a rule says nothing of a log. `logged`: the column is there, unfit or with `count` values of `rows`."""
 
     what: str
     logged: bool = False
     count: int = 0
     rows: int = 0
-    instead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class Case:
 
     group_size: answers per prompt. refresh_interval: updates per batch. age_bound: largest age that the recipe allows
     [updates], in the words of `age_source`. least_gain: share of the room that a standstill must exclude to be gained.
+    no_group: why there is no group of answers, or empty.
     """
 
     curve: Curve
@@ -74,6 +75,7 @@ class Case:
     age_bound: float | None = None
     age_source: str = ""
     least_gain: float = 0.2
+    no_group: str = ""
 
     @property
     def reward(self) -> Floats:
@@ -103,25 +105,9 @@ class Case:
         return noise.gain_of(self.reward)
 
     @cached_property
-    def swings(self) -> Swings:
-        """The swings of 24 rewards or more, by the limits that are shipped."""
-        return Swings(self.curve)
-
-    @property
-    def room(self) -> float:
-        """What was left of the scale above the beginning of ten rewards or more."""
-        return max(self.curve.scale.high - float(self.reward[: self.gain.widths[self.gain.best[0]]].mean()), 1e-12)
-
-    @cached_property
     def at_rate_zero(self) -> bool:
         """Whether the learning rate is logged as 0 on every row of ten or more."""
         return self.rows.get("lr", 0) >= 10 and not self.series("lr").value.any()
-
-    @cached_property
-    def late(self) -> float:
-        """The step from which the last fifth of the run begins."""
-        step = self.curve.leading.step
-        return float(np.interp(0.8 * (step.size - 1), np.arange(step.size), step))
 
     @cached_property
     def rows(self) -> dict[str, int]:
@@ -139,9 +125,9 @@ Judge = Callable[[Case, "Rule"], Fact | Missing | None]
 class Rule:
     """One question put to a log.
 
-    needs: roles, all of them; "a|b": one of the two. rows: values that each must have. limit: in `unit`. errors:
-    standard errors that the value must lie beyond the limit, 0 where it is a level. formula, source: where it comes
-    from. proves: what follows if it fires, in one sentence. role: the quantity, in a rule of several.
+    needs: roles, all of them. rows: values that each must have. limit: in `unit`. errors: standard errors that the
+    value must lie beyond the limit, 0 where it is a level. formula, source: where it comes from. proves: what follows
+    if it fires, in one sentence. role: the quantity, in a rule of several.
     """
 
     name: str
@@ -157,19 +143,11 @@ class Rule:
     errors: float = 0.0
     role: str = ""
 
-    @cached_property
-    def roles(self) -> list[str]:
-        """All that it may look at."""
-        return "|".join(self.needs).split("|")
-
     def __call__(self, case: Case) -> Fact | Missing | None:
         """The fact, or why there is none; None where the question does not arise."""
-        for need in self.needs:
-            roles = need.split("|")
-            if (count := max([case.rows.get(role, 0) for role in roles])) < self.rows:
-                logged = count > 0 or bool({*roles} & {*case.curve.empty})
-                what, *instead = [role.replace("_", " ") for role in roles]
-                return Missing(what, logged, count, self.rows, tuple(instead))
+        for role in self.needs:
+            if (count := case.rows.get(role, 0)) < self.rows:
+                return Missing(role.replace("_", " "), count > 0 or role in case.curve.empty, count, self.rows)
         answer = self.judge(case, self)
         if not isinstance(answer, Fact):
             return answer
@@ -203,8 +181,8 @@ def register_rule(
             Rule(f"{name}.{role}", judge=judge, role=role, **{"needs": (role,), **asked, **own})
             for role, own in (of or {}).items()
         ] or [Rule(name, judge=judge, **asked)]
-        for role in {role for rule in made for role in rule.roles}:
-            _checks.require(role in ("", *NEEDS), "needs", f"some of {', '.join(NEEDS)}", role)
+        for role in {role for rule in made for role in rule.needs}:
+            _checks.require(role in NEEDS, "needs", f"some of {', '.join(NEEDS)}", role)
 
         def build() -> list[Rule]:
             return made
@@ -242,3 +220,22 @@ def since(series: Series, high: np.ndarray, least: int = 1) -> tuple[float, floa
 def tail(values: Floats, share: int = 10, least: int = 3) -> Floats:
     """The last tenth (fifth, ...) of values, at least three."""
     return values[-max(least, values.size // share) :]
+
+
+def strongest(value: Floats, limit: float = np.inf) -> tuple[float, slice]:
+    """The median of the whole where that is beyond the limit, else the largest in size of the first fifth's, the last
+    one's and that of three rows running."""
+    part = max(value.size // 5, 1)
+    if abs(median(value)) >= limit:
+        return median(value), slice(None)
+    looks = [slice(0, part), slice(value.size - part, value.size)]
+    if value.size > noise.RUNNING:
+        at = int(noise.least_running(np.abs(value)).argmax())
+        looks.append(slice(at, at + noise.RUNNING))
+    best = max(looks, key=lambda rows: min(abs(median(value[rows])), float(np.abs(value[rows]).max())))
+    return median(value[best]), best
+
+
+def true_parts(case: Case) -> list[Series]:
+    """The parts of the reward that count, by their keys."""
+    return [one for key, one in case.curve.parts.items() if _TRUE_PART.search(key)]

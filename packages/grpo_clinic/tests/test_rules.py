@@ -15,7 +15,7 @@ from grpo_clinic.law import stable_up_to
 from grpo_clinic.outcome import outcome_of
 from grpo_clinic.readers import Curve, RewardScale, Series, read
 from grpo_clinic.report import ORDER, report, text
-from grpo_clinic.rules import RULES, Case, Fact, Missing, register_rule, rules
+from grpo_clinic.rules import RULES, Case, Fact, Missing, register_rule, rules, swings
 from grpo_clinic.rules.base import NEEDS
 from grpo_clinic.rules.fall import fall_of
 from grpo_clinic.timing import moves
@@ -309,6 +309,18 @@ def test_a_part_that_never_moves_is_said_and_a_solved_task_may_be_certain():
     assert (solved.verdict, solved.harms) == (("policy_concentration",), ())
 
 
+def test_noise_does_as_much_as_swings_by_two_falls_as_deep():
+    once, twice = -1.0 * (abs(STEP - 30) < 9), -1.0 * (abs(abs(STEP - 55) - 25) < 9)
+    assert swings._alike(np.stack((once, twice, 0.1 * twice)), 0.5).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(("late", "goes_on"), [(-0.6, True), (-0.4, False), (0.6, True), (0.4, False)])
+def test_swings_go_on_with_half_of_their_depth_down_or_up(late, goes_on):
+    """Two falls by .4 in the first half; one by a share of that in the second, or a rise that is lost again."""
+    falls = -0.4 * (abs(abs(STEP - 25) - 12) < 6) + 0.4 * late * (abs(STEP - 80) < 8)
+    assert OF["swings"](case(0.5 + falls + 0.001 * NOISE)).fires is goes_on
+
+
 def skewed(kind, points, seed):
     rng = np.random.default_rng([seed, points])
     return {
@@ -331,7 +343,7 @@ def test_falls_and_swings_keep_their_level_on_skewed_noise(kind):
 
 
 def test_a_normal_error_does_not_keep_it(monkeypatch):
-    """The planted defect: without the draws more than 3 of the same 40 runs of 100 points with a rare bonus are found."""
+    """The planted defect: without the draws more than 3 of the 40 runs of 100 points with a rare bonus are found."""
     monkeypatch.setattr(noise, "judged", lambda score, p: score)
     assert unstable("rare bonus", 100) > 3
 

@@ -31,15 +31,17 @@ def _swings(case: Case, rule: Rule) -> Fact:
     error = max(noise.noise_level(reward) * float(np.sqrt(2 / _SWING)), 1e-6 * span)
     score, late = min(depth / span / rule.limit, depth / error / rule.errors), means[means.size // 2 :]
 
-    def alike(drawn: Floats) -> np.ndarray:
-        return np.array([_second(_falls(one, depth)) > 0 for one in noise.running_means(drawn, _SWING)])
-
     if score >= 1:
-        score = noise.judged(score, noise.by_chance(case.reward, alike))
+        score = noise.judged(score, noise.by_chance(case.reward, lambda drawn: _alike(drawn, depth)))
     goes_on = max([0.0, *_falls(late), *_falls(-late)]) >= 0.5 * depth
     text = f"the running mean of {_SWING} fell by {depth:.3g} and came back, twice, at {depth / error:.1f} errors"
     fact = Fact(score, depth / span, *where(case.curve.reward_series), text)
     return fact.unless(not goes_on, "; the swings died down")
+
+
+def _alike(drawn: Floats, depth: float) -> np.ndarray:
+    """Whether two falls as deep were made good in the running means of series [some, n]."""
+    return np.array([_second(_falls(one, depth)) > 0 for one in noise.running_means(drawn, _SWING)])
 
 
 def _second(depths: Floats) -> float:

@@ -462,6 +462,14 @@ def test_a_state_that_lasts_has_the_rows_of_all_of_it():
     assert gone.next.startswith("Restart")
 
 
+def test_a_batch_without_spread_and_a_recipe_without_a_group_are_silent():
+    for top, there in ((0.3, True), (0.4, False)):
+        one = case(LEVEL, reward_min=np.full(N, 0.3), reward_max=np.full(N, top))
+        assert OF["silent_groups"](one).fires is there
+    said = report(replace(case(), no_group="one answer per prompt"))
+    assert (said.verdict, said.harms) == (("advantage_degeneracy",), ())
+
+
 def test_a_setting_is_no_age(tmp_path):
     rows = [f'{{"step": {n}, "reward": 0.{n}, "max_head_offpolicyness": 4}}' for n in range(1, 9)]
     (tmp_path / "log.jsonl").write_text("\n".join(rows))

@@ -107,7 +107,7 @@ class Report:
         for name in self.harms:
             windows = [one.window for one in self.fired if one.verdict == name]
             elsewhere = all(begin > self.until or end < 0.5 * self.until for begin, end in windows)
-            if name in _OF_ENGINE and elsewhere and not by_engine:
+            if name in _OF_ENGINE and elsewhere:
                 continue
             if by_engine and name in ("collapsed", "dynamical_instability"):
                 return "Look at the engine first: it moved no later than the reward. No learning rate mends it."

@@ -376,7 +376,7 @@ def test_no_all_clear_without_all_that_the_recipe_names():
     for name, values in {
         "kl": some * 0.05, "clip_frac": some * 0.3, "grad_norm": 1.0 - some, "entropy": 1 + 0.5 * three,
         "engine_kl": 1e-3 + three * 0.2, "engine_abs": 0.01 + three * 0.2, "importance_ratio": 1 + three * 0.2,
-        "engine_k1": np.full(20, -0.04), "ess": np.full(20, 0.5),
+        "engine_k1": np.full(20, -0.04), "ess": np.full(20, 0.5), "length": np.full(19, 99.0),
     }.items():  # fmt: skip
         assert "in order" not in report(case(LEVEL[:20], **columns | {name: values})).next, name
     assert "not finite" in report(case(LEVEL[:20], gone=[20.0], **columns)).next
@@ -451,6 +451,7 @@ def test_what_was_no_number_for_a_while_is_no_failure():
     empty = np.setdiff1d(np.arange(1.0, 400), seldom.step)
     assert not report(Case(replace(case().curve, reward_series=seldom, nonfinite_steps=empty))).fired
     assert report(case(lost=[50.5, 50.6, 50.7])).outcome.what == "rose"
+    assert report(case(gone=[98.0, 99.0, 100.0])).next.startswith("No gradient was a number")
 
 
 def test_a_state_that_lasts_has_the_rows_of_all_of_it():

@@ -25,7 +25,7 @@ def _level(value: Floats) -> bool:
     return bool(far <= _SPREADS * spread) and not gain.shows and not gain.falls
 
 
-_MUST: Mapping[str, tuple[str, Callable[[Floats], bool]]] = {
+MUST: Mapping[str, tuple[str, Callable[[Floats], bool]]] = {
     "entropy": ("stay level", _level),
     "length": ("stay level", _level),
     "truncation": ("stay level", _level),
@@ -38,7 +38,7 @@ _MUST: Mapping[str, tuple[str, Callable[[Floats], bool]]] = {
     "ess": ("stay above .8 of the batch", lambda value: value.max() > 1 + 1e-6 or strongest(1 - value)[0] <= 0.2),
 }
 """What a control run must show, by quantity; the rules ask for the rest."""
-_NAMED = tuple(_MUST)[:6]
+_NAMED = tuple(MUST)[:6]
 """What it must log, and something of the engine."""
 
 
@@ -52,7 +52,7 @@ def not_in_order(case: Case) -> tuple[str, ...] | None:
         return None
     results = (curve.reward_series, *([] if curve.eval is None else [curve.eval]), *curve.parts.values())
     judged: list[tuple[Series, str, Callable[[Floats], bool]]] = [(one, "stay level", _level) for one in results]
-    judged += [(series[role], *must) for role, must in _MUST.items() if role in series]
+    judged += [(series[role], *must) for role, must in MUST.items() if role in series]
     wrong = [
         f"'{one.key}' lies at {one.value.min():.3g} to {one.value.max():.3g} and must {text}"
         for one, text, holds in judged

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grpo_clinic import noise, timing
-from grpo_clinic.control import not_in_order
+from grpo_clinic.control import MUST, not_in_order
 from grpo_clinic.law import stable_up_to
 from grpo_clinic.outcome import Outcome, outcome_of
 from grpo_clinic.readers.record import Curve
@@ -21,7 +21,8 @@ _MEANS = ("policy_concentration", "advantage_degeneracy", "clipped", "truncated_
 _OF_TRAINING = ("reward_hacking", "collapsed", "dynamical_instability", "advantage_degeneracy",
                 "policy_concentration")  # fmt: skip
 """What nothing at learning rate 0 can bring about."""
-_OF_ENGINE = ("misreported_probabilities", "sampler_mismatch")
+_FURTHER = {"zero_std_frac", "reward_std", "lr", "engine_k1", "grad_norm"}
+"""Columns that rules look at without needing them."""
 _SAID_BY = {"fell": "collapsed", "flat": "stalled", "swings": "dynamical_instability", "ended": "diverging"}
 """Outcome -> the verdict whose fact says it."""
 _THEN = {
@@ -107,7 +108,7 @@ class Report:
         for name in self.harms:
             windows = [one.window for one in self.fired if one.verdict == name]
             elsewhere = all(begin > self.until or end < 0.5 * self.until for begin, end in windows)
-            if name in _OF_ENGINE and elsewhere:
+            if elsewhere and name in ("misreported_probabilities", "sampler_mismatch"):
                 continue
             if by_engine and name in ("collapsed", "dynamical_instability"):
                 return "Look at the engine first: it moved no later than the reward. No learning rate mends it."
@@ -152,7 +153,7 @@ def report(
     ]
     fired = [one for one in facts if one.fires]
     onset = next((one.window[0] for one in fired if one.verdict in ("collapsed", "dynamical_instability")), None)
-    used = {role for rule in asked for role in rule.needs} | {"zero_std_frac", "reward_std", "lr", "engine_k1"}
+    used = {role for rule in asked for role in rule.needs} | _FURTHER | ({*MUST} if control is not None else set())
     return Report(
         name,
         outcome_of(case, facts),

@@ -18,8 +18,7 @@ FAILURES = ("reward_hacking", "advantage_degeneracy", "policy_concentration", "d
 """The four failures of arXiv 2606.30789."""
 _MEANS = ("policy_concentration", "advantage_degeneracy", "clipped", "truncated_answers")
 """No harm by themselves: a policy that has settled on the right answer is certain, too."""
-_OF_TRAINING = ("reward_hacking", "collapsed", "dynamical_instability", "advantage_degeneracy",
-                "policy_concentration")  # fmt: skip
+_OF_TRAINING = (*FAILURES, "collapsed", "stalled")
 """What nothing at learning rate 0 can bring about."""
 _FURTHER = {"zero_std_frac", "reward_std", "lr", "engine_k1", "grad_norm"}
 """Columns that rules look at without needing them."""
@@ -144,7 +143,7 @@ def report(
         facts = [one.unless(one.verdict == "sampler_mismatch", "; misreported: this is no distance") for one in facts]
     if control is not None:
         facts = [one.unless(one.verdict in _OF_TRAINING) for one in facts]
-    if control is not None or not case.reward.size or any(one.fires and one.verdict == "collapsed" for one in facts):
+    if any(one.fires and one.verdict == "collapsed" for one in facts):
         facts = [one.unless(one.verdict == "stalled") for one in facts]
     facts.sort(key=lambda one: (not one.score >= 1, [*ORDER, one.verdict].index(one.verdict), -one.score))
     short = {one.what: one for one in sorted(missing, key=lambda one: -one.rows) if one.logged}

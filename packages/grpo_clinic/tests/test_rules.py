@@ -161,6 +161,13 @@ def test_the_error_of_a_fall_is_that_of_two_means():
     assert f"({errors:.1f} errors)" in fact.text
 
 
+@pytest.mark.parametrize(("rows", "there"), [(1, False), (2, True)])
+def test_one_row_is_no_fall(rows, there):
+    """Far below all others, at the end of 30 rewards."""
+    reward = 0.5 + 0.01 * NOISE[:30] - 3 * (STEP[:30] > 30 - rows)
+    assert OF["fall.reward"](case(reward, scale=(-4.0, 1.0))).fires is there
+
+
 def test_a_schedule_of_the_rewards_own_weights_is_no_collapse():
     """The weight of a part goes from 2 to .2, at row 60, late, or on a line: the reward falls alone. Where the part
     falls it is a collapse, and where a third part does that is not logged, on a line or at once."""

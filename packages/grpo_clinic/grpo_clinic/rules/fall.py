@@ -85,7 +85,7 @@ def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
     """The fall of rewards [n] above their bottom, with the step at which it set in.
 
     The peak is a running mean over a tenth of the points (3 to 20), the end a mean over as many, or over three: a late
-    fall must not be averaged away.
+    fall must not be averaged away. Half of the limit must be lost without the lowest, too: one row is no fall.
     """
     reward, step = series.value - bottom, series.step
     width = noise.smoothed_over(reward.size)
@@ -96,8 +96,9 @@ def fall_of(series: Series, bottom: float, rule: Rule) -> Fact:
 
     def at_the_end(last: int) -> tuple[float, float, float, int]:
         lost = float(means[peak] - reward[-last:].mean())
+        others = float(means[peak] - np.sort(reward[-last:])[1:].mean())
         errors = lost / level / float(np.sqrt(1 / width + 1 / last))
-        return min(lost / size / rule.limit, errors / rule.errors), lost, errors, last
+        return min(lost / size / rule.limit, 2 * others / size / rule.limit, errors / rule.errors), lost, errors, last
 
     score, lost, errors, last = max(at_the_end(3), at_the_end(width))
     high = means >= means[peak] - 0.2 * (means[peak] - means[-1])

@@ -29,9 +29,9 @@ def outcome_of(case: Case, facts: list[Fact]) -> Outcome:
     fired = {one.rule: one.text for one in facts if one.fires and not one.note}
     falls = [one.text for one in facts if one.fires and one.verdict == "collapsed"]
     if reward.size >= _FEWEST:
-        change, error = case.gain
+        change, error, start = case.gain
         p = 2 * NormalDist().cdf(-abs(change) / error) if error > 0 else float(change == 0)
-        gain_text = f"{change:+.3g} from the first tenth to the last fifth, error {error:.2g}"
+        gain_text = f"{change:+.3g} from the first {start} rewards to the last fifth, error {error:.2g}"
     what: What
     if not reward.size:
         what, text = "not logged", "no reward is logged"

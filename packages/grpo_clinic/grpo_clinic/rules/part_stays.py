@@ -18,7 +18,7 @@ from grpo_clinic.rules.base import Case, Fact, Rule, register_rule, tail, true_p
 )
 def _part_stays(case: Case, rule: Rule) -> Fact | None:
     """Below half of its top in the last fifth, while the sum gained a fifth of its scale."""
-    change, error = case.gain
+    change, error, _ = case.gain
     if change <= 0:
         return None
     seen = []

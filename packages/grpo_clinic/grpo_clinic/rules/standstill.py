@@ -24,7 +24,7 @@ _SLOW, _NEAR_TOP = 0.05, 0.85
 def _standstill(case: Case, rule: Rule) -> Fact | Missing:
     """Or all but a twentieth of the room is left. A larger gain must not hide in the error."""
     reward, gain, part = case.reward, case.gain, case.reward.size // 5
-    start, height = float(reward[: reward.size // 10].mean()), case.height(reward[-part:])
+    start, height = float(reward[: gain.start].mean()), case.height(reward[-part:])
     room, flat = max(case.curve.scale.high - start, 1e-12), not np.ptp(reward) > 1e-9 * np.abs(reward).max()
     reach = room if (case.curve.scale.low, case.curve.scale.high) == (0, 1) or case.curve.scale.given else 0.0
     excused = not flat and (gain.falls or height > _NEAR_TOP)
@@ -32,7 +32,7 @@ def _standstill(case: Case, rule: Rule) -> Fact | Missing:
         return Missing(f"reward: a gain of {case.least_gain:.0%} of the room would be lost in its noise", True)
     slow = _SLOW * reach / (gain.change + gain.error) if gain.shows else 0.0
     score = 2.0 if flat else min(max(rule.limit * gain.error / max(gain.change, 1e-300), slow), 2.0)
-    text = f"{gain.change:+.2g} from the first tenth to the last fifth, error {gain.error:.2g}; {room:.2g} was left"
+    text = f"{gain.change:+.2g} above the first {gain.start} rewards, error {gain.error:.2g}; {room:.2g} was left"
     text = f"the reward is {reward[0]:g} throughout" if flat else text
     few = reward.size < _YOUNG and not flat
     note = f"no gain in {reward.size} rewards, which healthy runs may need as well" if few else ""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from grpo_clinic.__main__ import main
+from grpo_clinic.monitor import Monitor
 from grpo_clinic.readers import read
 from told import rows as rows_of
 
@@ -126,3 +127,14 @@ def test_a_checkpoint_and_an_epochs_counter_are_one_run(tmp_path):
     epochs = tmp_path / "epochs.jsonl"
     epochs.write_text("\n".join(map(json.dumps, rows)))
     assert len(read(epochs)) == 1
+
+
+def test_a_ratio_of_0_is_none(tmp_path):
+    """Rows in which nobody filled it, of a file and of a monitor."""
+    rows = [{"step": n, "reward": 0.3, "sampling/importance_sampling_ratio/mean": float(n % 2)} for n in range(8)]
+    (tmp_path / "log.json").write_text(json.dumps({"log_history": rows}))
+    monitor = Monitor()
+    for row in rows:
+        monitor.feed(row["step"], row)
+    for curve in (read(tmp_path / "log.json")[0], monitor.curve()):
+        assert curve.series["importance_ratio"].value.tolist() == [1.0] * 4

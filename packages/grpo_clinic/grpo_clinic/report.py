@@ -188,7 +188,8 @@ def _no_harm(case: Case, name: str) -> str:
     if not reward.size:
         return "without a reward nobody can tell whether that is harm"
     before, behind = np.array_split(reward[reward.size // 2 :], 2)
-    if behind.size and behind.mean() - before.mean() > 2 * noise.noise_level(reward) * np.sqrt(2 / before.size):
+    error = noise.noise_level(reward) * float(np.sqrt(2 / before.size))
+    if behind.size and behind.mean() - before.mean() > noise.CLEAR * error:
         return "the reward still rises"
     first, last = case.height(reward[:width]), case.height(reward[-width:])
     if name != "advantage_degeneracy" and last > 0.5 and case.sure_of_its_scale(first, last):

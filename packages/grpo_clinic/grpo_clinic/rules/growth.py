@@ -40,11 +40,12 @@ _FLOOR = {"engine_kl": 0.05, "engine_abs": 0.15, "kl": 1.0, "spike": 50.0}
 def _grows(case: Case, rule: Rule) -> Fact:
     """A KL begins at 0 and must grow: so its last tenth is beside all that was before."""
     series, floor = case.series(rule.needs[0]), _FLOOR[rule.role]
-    value, end = np.abs(series.value), tail(np.abs(series.value))
+    value = np.abs(series.value)
+    end, at = tail(value), int(value.argmax())
     before = median(value[: 2 * value.size // 3 if rule.role == "kl" else value.size // 5])
     late, rows = median(end), slice(-end.size, None)
     if rule.role == "spike":
-        late, rows = float(value.max()), slice(int(value.argmax()), int(value.argmax()) + 1)
+        late, rows = float(value[at]), slice(at, at + 1)
     ratio = min(late / max(before, 1e-12), 1e12)
     text = f"'{series.key}' went from {before:.3g} to {late:.3g}"
     return Fact(min(ratio / rule.limit, late / floor), ratio, *where(series, rows), text)

@@ -30,7 +30,6 @@ def _swings(case: Case, rule: Rule) -> Fact:
     span = max(float(np.ptp(means)), case.span / 3)
     error = max(noise.noise_level(reward) * float(np.sqrt(2 / _SWING)), 1e-6 * span)
     score, late = min(depth / span / rule.limit, depth / error / rule.errors), means[means.size // 2 :]
-
     if score >= 1:
         score = noise.judged(score, noise.by_chance(case.reward, lambda drawn: _alike(drawn, depth)))
     goes_on = max([0.0, *_falls(late), *_falls(-late)]) >= 0.5 * depth
@@ -41,7 +40,7 @@ def _swings(case: Case, rule: Rule) -> Fact:
 
 def _alike(drawn: Floats, depth: float) -> np.ndarray:
     """Whether two falls as deep were made good in the running means of series [some, n]."""
-    return np.array([_second(_falls(one, depth)) > 0 for one in noise.running_means(drawn, _SWING)])
+    return np.array([_falls(one, depth).size >= 2 for one in noise.running_means(drawn, _SWING)])
 
 
 def _second(depths: Floats) -> float:
